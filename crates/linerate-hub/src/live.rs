@@ -1,6 +1,7 @@
 //! What the hub does at the moment: its driver writes it, pages read it.
 
-use std::sync::{PoisonError, RwLock};
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunClass, RunId, UnixMillis};
@@ -123,6 +124,9 @@ pub struct PlanSummary {
     pub tasks: Vec<TaskSummary>,
     /// Pairs of all tasks.
     pub pairs: usize,
+    /// Task, sender and receiver of each; absent = not known, such as before the first plan.
+    #[serde(skip)]
+    pub names: Option<Arc<BTreeSet<[PlainText; 3]>>>,
     /// Tests that are due in a day.
     pub tests_a_day: f64,
     /// What the file says and this program does not read.
@@ -193,11 +197,31 @@ impl PlanSummary {
         };
         Self {
             pairs: tasks.iter().map(|task| task.pairs).sum(),
+            names: Some(Arc::new(names(watched))),
             tests_a_day: tasks.iter().map(a_day).sum(),
             ignored: watched.ignored.clone(),
             tasks,
         }
     }
+}
+
+impl PlanSummary {
+    /// Whether the plan tests a pair; yes where the plan is not known.
+    pub fn has(&self, task: &PlainText, from: &PlainText, to: &PlainText) -> bool {
+        let pair = [task.clone(), from.clone(), to.clone()];
+        self.names
+            .as_ref()
+            .is_none_or(|names| names.contains(&pair))
+    }
+}
+
+fn names(watched: &Watched) -> BTreeSet<[PlainText; 3]> {
+    let host = |place: usize| watched.hosts.get(place).map(|host| host.name.clone());
+    let tasks = watched.tasks.iter();
+    tasks
+        .flat_map(|task| task.pairs.iter().map(move |pair| (task, pair)))
+        .filter_map(|(task, pair)| Some([task.name.clone(), host(pair.from)?, host(pair.to)?]))
+        .collect()
 }
 
 impl From<&Reach> for ReachedBy {

@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::alert::AlertState;
+
 use crate::live::Snapshot;
 use crate::shared::Shared;
 use crate::store::StoreError;
@@ -111,10 +113,10 @@ fn of_pairs(text: &mut String, cells: &[Cell]) {
 }
 
 fn expectation(cell: &Cell) -> f64 {
-    match (cell.alert, cell.state) {
-        (None, _) => 0.0,
-        (Some(_), CellState::Suspect) => 1.0,
-        (Some(_), _) => 2.0,
+    match cell.alert_state {
+        None | Some(AlertState::Resolved) => 0.0,
+        Some(AlertState::Suspect) => 1.0,
+        Some(AlertState::Firing) => 2.0,
     }
 }
 

@@ -161,14 +161,25 @@ pub struct AlertPair {
     pub state: AlertState,
     /// When its first bad test ended; of silence, when its last result came.
     pub since: UnixMillis,
-    /// The latest test that has figures, and what it was compared with; absent = none has.
+    /// The latest test that showed less than is expected, and what it was compared with; absent = none did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub compared: Option<Compared>,
     /// Why its latest failed test failed, or its latest due test did not run; absent = none did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failure: Option<AlertFailure>,
+    /// Tests in a row that passed after that; two end it.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub passes: u32,
     /// The tests that decide, regular and confirming ones, the latest first; at most 8.
     pub runs: Vec<AlertRun>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 /// A measured rate and what it was compared with; rates are bit/s of payload.
@@ -176,6 +187,9 @@ pub struct AlertPair {
 pub struct Compared {
     /// What was measured.
     pub goodput_bps: f64,
+    /// When that test ended; absent = an older program wrote this.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ended: Option<UnixMillis>,
     /// The 95 % interval of it; absent = not known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub interval_bps: Option<(f64, f64)>,
@@ -186,6 +200,9 @@ pub struct Compared {
     /// The median of the pair's own tests before; absent = there were too few.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub baseline_bps: Option<f64>,
+    /// The slower one of both hosts' links by the plan; absent = the plan has neither.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link_bps: Option<f64>,
 }
 
 /// What a floor follows from.
@@ -416,12 +433,15 @@ mod tests {
             since,
             compared: Some(Compared {
                 goodput_bps: 4.1e9,
+                ended: Some(since),
                 interval_bps: Some((4.0e9, 4.2e9)),
                 floor_bps: 8.4e9,
                 floor_of: FloorOf::Baseline,
                 baseline_bps: Some(9.4e9),
+                link_bps: Some(1e10),
             }),
             failure: None,
+            passes: 0,
             runs: Vec::new(),
         };
         Alert {

@@ -50,6 +50,12 @@ impl Bounds {
         }
     }
 
+    /// The slower one of both links, bit/s; absent = neither is known.
+    pub fn link_bps(&self) -> Option<f64> {
+        let links = [self.sender_link, self.receiver_link].into_iter().flatten();
+        links.map(|rate| rate.0 as f64).reduce(f64::min)
+    }
+
     fn least(&self) -> Option<(f64, FloorOf)> {
         let all = [
             (self.sender_link, FloorOf::SenderLink),

@@ -8,11 +8,17 @@ use linerate_model::mesh::MeshDirection;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, whole};
 use linerate_model::watch::UnixMillis;
+use linerate_watch::alert::PASSES_THAT_END;
 use serde::Serialize;
 
-use crate::moment;
+use crate::moment::{self, minute};
 use crate::shared::Shared;
 use crate::store::StoreError;
+
+/// The finding of a path that carries all it can.
+const PATH_FULL: &str = "path-full";
+/// A link of which a path carries this share carries what it should.
+const NEARLY: f64 = 0.9;
 
 /// An alert with the words for it.
 #[derive(Debug, Clone, Serialize)]
@@ -100,9 +106,12 @@ fn why(alert: &Alert) -> Vec<String> {
         said.extend(votes(finding));
     }
     said.extend(alert.host_changes.iter().take(3).map(seen));
+    let over = |pair: &&AlertPair| pair.state == AlertState::Resolved;
+    let all_over = alert.pairs.iter().all(|pair| over(&pair));
     let worst = alert
         .pairs
         .iter()
+        .filter(|pair| all_over || !over(pair))
         .filter_map(|pair| pair.compared.as_ref().map(|c| (pair, c)));
     let worst = worst.min_by(|a, b| {
         (a.1.goodput_bps / a.1.floor_bps).total_cmp(&(b.1.goodput_bps / b.1.floor_bps))
@@ -116,6 +125,7 @@ fn why(alert: &Alert) -> Vec<String> {
             pair.to,
             comparison(compared)
         ));
+        said.extend(good_again(pair));
     }
     let mut reasons: Vec<String> = Vec::new();
     for pair in &alert.pairs {
@@ -138,6 +148,18 @@ fn why(alert: &Alert) -> Vec<String> {
         said.push("No finding names a cause yet.".to_owned());
     }
     said
+}
+
+/// `The latest test showed 92.8 Mbit/s, as expected; 1 of 2 such tests in a row that end the alert.`
+fn good_again(pair: &AlertPair) -> Option<String> {
+    let latest = pair.runs.first()?.goodput_bps?;
+    (pair.passes > 0 && pair.state != AlertState::Resolved).then(|| {
+        format!(
+            "The latest test showed {}, as expected; {} of {PASSES_THAT_END} such tests in a row that end the alert.",
+            rate(latest),
+            pair.passes
+        )
+    })
 }
 
 fn votes(finding: &AlertFinding) -> Option<String> {
@@ -164,7 +186,7 @@ fn in_common(common: &[PlainText]) -> Option<String> {
     (!common.is_empty()).then(|| format!("Only its hosts have {}.", common.join(", ")))
 }
 
-/// `4.10 Gbit/s, expected at least 8.40 Gbit/s (90 % of its baseline …)`.
+/// `4.10 Gbit/s at 2026-11-25 03:40 UTC, expected at least 8.40 Gbit/s by the plan; 9.40 Gbit/s is usual.`
 pub(crate) fn comparison(compared: &Compared) -> String {
     let floor = match compared.floor_of {
         FloorOf::Given => "the plan",
@@ -177,9 +199,12 @@ pub(crate) fn comparison(compared: &Compared) -> String {
     };
     let before = compared
         .baseline_bps
-        .map_or_else(String::new, |bps| format!("; before {}", rate(bps)));
+        .map_or_else(String::new, |bps| format!("; {} is usual", rate(bps)));
+    let at = compared
+        .ended
+        .map_or_else(String::new, |at| format!(" at {}", minute(at)));
     format!(
-        "{}, expected at least {} by {floor}{before}.",
+        "{}{at}, expected at least {} by {floor}{before}.",
         rate(compared.goodput_bps),
         rate(compared.floor_bps)
     )
@@ -226,6 +251,9 @@ fn what_to_do(alert: &Alert) -> Vec<String> {
     let Some(pair) = alert.pairs.first() else {
         return steps;
     };
+    if matches!(alert.kind, AlertKind::Slow | AlertKind::Changed) {
+        steps.extend(path_is_full(alert));
+    }
     let ends = format!("{} {}", word(&pair.from), word(&pair.to));
     match alert.kind {
         AlertKind::Failing | AlertKind::Silent => {
@@ -245,6 +273,41 @@ fn what_to_do(alert: &Alert) -> Vec<String> {
     steps
 }
 
+/// A path that carries less than expected needs its operator, not another setting of a host.
+fn path_is_full(alert: &Alert) -> Option<String> {
+    let finding = alert.finding.as_ref()?;
+    let verdict = finding.counter_test.as_ref().map(|test| test.verdict);
+    if finding.id != PATH_FULL || verdict == Some(Verdict::Refuted) {
+        return None;
+    }
+    let open = |pair: &&AlertPair| pair.state != AlertState::Resolved;
+    let mut pairs = alert.pairs.iter().filter(open);
+    let compared = pairs.find_map(|pair| pair.compared.as_ref())?;
+    let carries = rate(compared.goodput_bps);
+    let link = compared
+        .link_bps
+        .filter(|link| compared.goodput_bps < NEARLY * link);
+    let cause = &alert.cause;
+    let place = match (cause.to.first(), cause.direction) {
+        (Some(to), _) if cause.from.len() == 1 && cause.to.len() == 1 => {
+            format!("on the way from {} to {to}", cause.from[0])
+        }
+        (Some(_), _) => format!("of {}", cause.name),
+        (None, MeshDirection::Out) => format!("that what {} sends passes", cause.name),
+        (None, MeshDirection::In) => format!("that what {} receives passes", cause.name),
+        (None, MeshDirection::Both) => format!("next to {}", cause.name),
+    };
+    Some(match link {
+        Some(link) => format!(
+            "The path carries only {carries} of the {} that the plan has as link: check the port, shaper or policer {place}.",
+            rate(link)
+        ),
+        None => format!(
+            "The path carries only {carries}: ask who runs it about the bottleneck {place}."
+        ),
+    })
+}
+
 /// A host's name as a word of a shell's command line.
 fn word(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@/+,".contains(c);
@@ -258,4 +321,105 @@ fn word(name: &str) -> String {
 /// `4.10 Gbit/s`.
 pub(crate) fn rate(bps: f64) -> String {
     BitRate(whole(bps)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::alert::{AlertCause, AlertId, AlertRun, RunShows};
+    use linerate_model::mesh::MeshCauseKind;
+    use linerate_model::watch::{RunClass, RunId};
+
+    use super::*;
+
+    fn slow(finding: Option<&str>, link_bps: Option<f64>, passes: u32) -> Alert {
+        let at = UnixMillis(1_795_578_012_345);
+        let pair = AlertPair {
+            from: "node2".into(),
+            to: "node1".into(),
+            kind: AlertKind::Slow,
+            state: AlertState::Firing,
+            since: at,
+            compared: Some(Compared {
+                goodput_bps: 18.8e6,
+                ended: Some(at),
+                interval_bps: None,
+                floor_bps: 80e6,
+                floor_of: FloorOf::Given,
+                baseline_bps: Some(94e6),
+                link_bps,
+            }),
+            failure: None,
+            passes,
+            runs: vec![AlertRun {
+                id: RunId::of(at, 1),
+                class: RunClass::Confirm,
+                ended: at,
+                shows: RunShows::Pass,
+                goodput_bps: Some(92.8e6),
+            }],
+        };
+        Alert {
+            id: AlertId::of(at, 1),
+            task: "all".into(),
+            kind: AlertKind::Slow,
+            state: AlertState::Firing,
+            cause: AlertCause {
+                kind: MeshCauseKind::Pair,
+                name: "node2 > node1".into(),
+                direction: MeshDirection::Out,
+                from: vec!["node2".into()],
+                to: vec!["node1".into()],
+                in_common: Vec::new(),
+            },
+            since: at,
+            fired: Some(at),
+            until: None,
+            merged_into: None,
+            changed: at,
+            finding: finding.map(|id| AlertFinding {
+                id: id.to_owned(),
+                sentence: "The path is full at 18.8 Mbit/s.".into(),
+                remedy: None,
+                host: None,
+                page: PlainText::default(),
+                counter_test: None,
+                votes: (1, 1),
+            }),
+            host_changes: Vec::new(),
+            pairs: vec![pair],
+        }
+    }
+
+    #[test]
+    fn figures_are_those_of_the_bad_test_and_a_good_one_is_named_as_such() {
+        let words = why(&slow(None, None, 1));
+        assert_eq!(
+            words,
+            [
+                "node2 → node1: 18.8 Mbit/s at 2026-11-25 03:40 UTC, expected at least 80.0 Mbit/s by the plan; 94.0 Mbit/s is usual.",
+                "The latest test showed 92.8 Mbit/s, as expected; 1 of 2 such tests in a row that end the alert.",
+            ]
+        );
+        assert_eq!(why(&slow(None, None, 0)).len(), 1);
+    }
+
+    #[test]
+    fn remedies_are_commands_that_exist_and_a_full_path_is_not_the_hosts() {
+        assert_eq!(
+            what_to_do(&slow(None, None, 0)),
+            ["Compare both hosts with what is advised: `linerate host audit --on node2,node1`"]
+        );
+        assert_eq!(
+            what_to_do(&slow(Some("path-full"), Some(100e6), 0)),
+            [
+                "The path carries only 18.8 Mbit/s of the 100 Mbit/s that the plan has as link: check the port, shaper or policer on the way from node2 to node1."
+            ]
+        );
+        assert_eq!(
+            what_to_do(&slow(Some("path-full"), None, 0)),
+            [
+                "The path carries only 18.8 Mbit/s: ask who runs it about the bottleneck on the way from node2 to node1."
+            ]
+        );
+    }
 }

@@ -126,6 +126,9 @@ pub(crate) struct Cell {
     pub(crate) state: CellState,
     /// The alert that says so; null = none does.
     pub(crate) alert: Option<AlertId>,
+    /// Whether that alert fires for the pair; absent = there is none.
+    #[serde(skip)]
+    pub(crate) alert_state: Option<AlertState>,
     /// The latest test that was due.
     pub(crate) latest: RunId,
     /// When it ended.
@@ -158,28 +161,44 @@ type Key<'a> = (&'a str, &'a str, &'a str);
 
 /// Which open alert a pair is in.
 #[derive(Debug)]
-pub(crate) struct OpenAlerts<'a>(HashMap<Key<'a>, (CellState, AlertId)>);
+pub(crate) struct OpenAlerts<'a>(HashMap<Key<'a>, About>);
+
+/// What an open alert says of a pair.
+#[derive(Debug, Clone, Copy)]
+struct About {
+    shown: CellState,
+    state: AlertState,
+    id: AlertId,
+}
 
 impl<'a> OpenAlerts<'a> {
     pub(crate) fn of(alerts: &'a [Alert]) -> Self {
-        let mut open: HashMap<Key<'a>, (CellState, AlertId)> = HashMap::new();
+        let mut open: HashMap<Key<'a>, About> = HashMap::new();
         for alert in alerts {
             for pair in &alert.pairs {
-                let Some(state) = CellState::of_alert(pair.kind, pair.state.min(alert.state))
-                else {
+                // A pair may be over in an alert that is not; of an alert that is over, all pairs are.
+                let state = pair.state;
+                let over = alert.state == AlertState::Resolved;
+                let shown = CellState::of_alert(pair.kind, state).filter(|_| !over);
+                let Some(shown) = shown else {
                     continue;
                 };
+                let about = About {
+                    shown,
+                    state,
+                    id: alert.id,
+                };
                 let key = (&*alert.task, &*pair.from, &*pair.to);
-                let entry = open.entry(key).or_insert((state, alert.id));
-                if state < entry.0 {
-                    *entry = (state, alert.id);
+                let entry = open.entry(key).or_insert(about);
+                if shown < entry.shown {
+                    *entry = about;
                 }
             }
         }
         Self(open)
     }
 
-    fn about(&self, pair: &PairState) -> Option<(CellState, AlertId)> {
+    fn about(&self, pair: &PairState) -> Option<About> {
         let key: Key<'_> = (&pair.task, &pair.from, &pair.to);
         self.0.get(&key).copied()
     }
@@ -206,8 +225,9 @@ impl Cell {
             task: pair.task.clone(),
             from: pair.from.clone(),
             to: pair.to.clone(),
-            state: alert.map_or(state, |(alerted, _)| alerted.min(state)),
-            alert: alert.map(|(_, id)| id),
+            state: alert.map_or(state, |about| about.shown.min(state)),
+            alert: alert.map(|about| about.id),
+            alert_state: alert.map(|about| about.state),
             latest: latest.id,
             ended: latest.ended,
             outcome,
@@ -228,5 +248,84 @@ fn round_trip(run: &WatchRun) -> Option<Nanos> {
     match &run.outcome {
         WatchOutcome::Measured(figures) => figures.rtt,
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::alert::{AlertCause, AlertPair};
+    use linerate_model::mesh::{MeshCauseKind, MeshDirection};
+    use linerate_model::watch::{RunClass, WatchRun};
+
+    use super::*;
+
+    #[test]
+    fn a_suspect_pair_whose_latest_test_failed_is_no_firing_alert() {
+        let at = UnixMillis(1_764_038_400_000);
+        let (task, from, to): (PlainText, PlainText, PlainText) =
+            ("mesh".into(), "a".into(), "b".into());
+        let run = WatchRun {
+            id: RunId::of(at, 1),
+            task: task.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            class: RunClass::Regular,
+            due: at,
+            deadline: at,
+            started: Some(at),
+            ended: at,
+            outcome: WatchOutcome::Failed {
+                stage: "connecting".into(),
+                why: "timed out".into(),
+            },
+        };
+        let pair = PairState {
+            task: task.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            latest: run,
+            measured: None,
+            failures_in_a_row: 1,
+        };
+        let mut alert = Alert {
+            id: AlertId::of(at, 1),
+            task,
+            kind: AlertKind::Failing,
+            state: AlertState::Suspect,
+            cause: AlertCause {
+                kind: MeshCauseKind::Pair,
+                name: "a > b".into(),
+                direction: MeshDirection::Out,
+                from: vec![from.clone()],
+                to: vec![to.clone()],
+                in_common: Vec::new(),
+            },
+            since: at,
+            fired: None,
+            until: None,
+            merged_into: None,
+            changed: at,
+            finding: None,
+            host_changes: Vec::new(),
+            pairs: vec![AlertPair {
+                from,
+                to,
+                kind: AlertKind::Failing,
+                state: AlertState::Suspect,
+                since: at,
+                compared: None,
+                failure: None,
+                passes: 0,
+                runs: Vec::new(),
+            }],
+        };
+        let cell = |alert: &Alert| Cell::of(&pair, &OpenAlerts::of(std::slice::from_ref(alert)));
+        let suspect = cell(&alert);
+        assert_eq!(suspect.state, CellState::Failing);
+        assert_eq!(suspect.alert_state, Some(AlertState::Suspect));
+        // One that is over, in an alert that fires for others.
+        alert.state = AlertState::Firing;
+        alert.pairs[0].state = AlertState::Resolved;
+        assert_eq!(cell(&alert).alert, None);
     }
 }

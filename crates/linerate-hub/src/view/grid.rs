@@ -49,7 +49,7 @@ pub(crate) struct TaskGrid {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// All pairs with their alerts.
+/// All pairs of the plan in force with their alerts.
 pub(crate) fn cells(
     shared: &Shared,
     now: UnixMillis,
@@ -60,8 +60,10 @@ pub(crate) fn cells(
     let cells = {
         let open = OpenAlerts::of(&alerts);
         let pairs = shared.store().pairs()?;
+        let plan = shared.live().snapshot().plan;
         pairs
             .iter()
+            .filter(|pair| plan.has(&pair.task, &pair.from, &pair.to))
             .map(|pair: &PairState| Cell::of(pair, &open))
             .collect()
     };

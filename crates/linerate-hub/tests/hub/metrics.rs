@@ -42,6 +42,23 @@ fn a_pair_that_fails_has_no_goodput() {
 }
 
 #[test]
+fn pairs_that_are_no_longer_in_the_plan_are_not_exported() {
+    let hub = Served::sample();
+    let nothing = linerate_watch::watched::Watched::default();
+    let plan = linerate_hub::live::PlanSummary::of(&nothing);
+    hub.shared.live().update(|live| live.plan = plan);
+    let text = hub.body("/metrics");
+    assert!(
+        !text.contains("linerate_goodput_bytes_per_second{"),
+        "{text}"
+    );
+    assert!(
+        text.contains("linerate_pairs{state=\"good\"} 0\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn promtool_has_nothing_to_say() {
     let text = Served::sample().body("/metrics");
     let tool = Command::new("promtool")

@@ -326,6 +326,7 @@ fn pair(from: &str, to: &str, kind: AlertKind, state: AlertState, age: u64) -> A
         since: before(age),
         compared: None,
         failure: None,
+        passes: 0,
         runs: Vec::new(),
     }
 }
@@ -370,6 +371,8 @@ fn below(bps: f64, base: f64) -> Compared {
         floor_bps: base * 0.9,
         floor_of: FloorOf::Baseline,
         baseline_bps: Some(base),
+        ended: Some(before(20 * MINUTE)),
+        link_bps: None,
     }
 }
 
@@ -659,6 +662,7 @@ fn snapshot() -> Snapshot {
                 },
             ],
             pairs: 95,
+            names: None,
             tests_a_day: 365.0,
             ignored: vec!["contexts".into()],
         },

@@ -114,12 +114,12 @@ impl Alerts {
         let of_task = || self.pairs.iter().filter(|(name, _)| name.task == *task);
         let firing = of_task().filter(|(_, watch)| watch.state() == AlertState::Firing);
         let mut firing: Vec<&PairName> = firing.map(|(name, _)| name).collect();
-        if firing.len() < FEWEST {
-            return Vec::new();
-        }
         let watches: Vec<&Watch> = of_task().map(|(_, watch)| watch).collect();
+        let mut found = away(&watches, &mut firing);
+        if firing.len() < FEWEST {
+            return found;
+        }
         let mesh = self.mesh(&watches, onset(now, &watches));
-        let mut found = Vec::new();
         for cause in cause::causes(&mesh) {
             let is_single = matches!(cause.kind, MeshCauseKind::Pair | MeshCauseKind::Port);
             let (inside, rest): (Vec<&PairName>, Vec<&PairName>) = firing
@@ -135,6 +135,7 @@ impl Alerts {
                 pairs: inside.into_iter().cloned().collect(),
             });
         }
+        found.extend(host_in_common(&watches, &firing));
         found
     }
 
@@ -187,6 +188,102 @@ impl Alerts {
                 .collect(),
         }
     }
+}
+
+/// Whether the data of a host goes through a pair.
+fn touches(from: &PlainText, to: &PlainText, host: &PlainText, direction: MeshDirection) -> bool {
+    match direction {
+        MeshDirection::Out => from == host,
+        MeshDirection::In => to == host,
+        MeshDirection::Both => from == host || to == host,
+    }
+}
+
+fn of_host(host: &PlainText, direction: MeshDirection) -> AlertCause {
+    AlertCause {
+        kind: match direction {
+            MeshDirection::Out => MeshCauseKind::HostOut,
+            MeshDirection::In => MeshCauseKind::HostIn,
+            MeshDirection::Both => MeshCauseKind::Host,
+        },
+        name: host.clone(),
+        direction,
+        from: vec![host.clone()],
+        to: Vec::new(),
+        in_common: Vec::new(),
+    }
+}
+
+/// Hosts whose agents are away, and the firing pairs that wait for them, which leave `firing`. The hub knows it of these
+/// hosts, so one firing pair is enough.
+fn away(watches: &[&Watch], firing: &mut Vec<&PairName>) -> Vec<Explained> {
+    let named = watches.iter().filter_map(|watch| watch.away.as_ref());
+    let mut hosts: Vec<(&PlainText, usize)> = Vec::new();
+    for host in named.filter(|host| !host.is_empty()) {
+        match hosts.iter_mut().find(|(known, _)| *known == host) {
+            Some((_, pairs)) => *pairs += 1,
+            None => hosts.push((host, 1)),
+        }
+    }
+    hosts.retain(|(_, pairs)| *pairs >= FEWEST);
+    let mut found = Vec::new();
+    for (host, _) in hosts {
+        let waits = |name: &&PairName| {
+            let same = |watch: &&&Watch| (&watch.from, &watch.to) == (&name.from, &name.to);
+            let its = watches.iter().find(same);
+            touches(&name.from, &name.to, host, MeshDirection::Both)
+                && its.is_some_and(|watch| watch.away.is_some())
+        };
+        let (inside, rest): (Vec<&PairName>, Vec<&PairName>) =
+            firing.iter().copied().partition(waits);
+        if inside.is_empty() {
+            continue;
+        }
+        *firing = rest;
+        found.push(Explained {
+            cause: of_host(host, MeshDirection::Both),
+            pairs: inside.into_iter().cloned().collect(),
+        });
+    }
+    found
+}
+
+/// The host that all firing pairs and no good one have in common: among three hosts no statistics say so.
+fn host_in_common(watches: &[&Watch], firing: &[&PairName]) -> Option<Explained> {
+    let mut hosts: Vec<&PlainText> = watches
+        .iter()
+        .flat_map(|watch| [&watch.from, &watch.to])
+        .collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    // Of two hosts either may be the one.
+    if hosts.len() < 3 || firing.len() < FEWEST {
+        return None;
+    }
+    let fires = |watch: &Watch| {
+        let pair = (&watch.from, &watch.to);
+        firing.iter().any(|name| (&name.from, &name.to) == pair)
+    };
+    let explains = |host: &PlainText, direction: MeshDirection| {
+        watches.iter().all(|watch| {
+            if touches(&watch.from, &watch.to, host, direction) {
+                fires(watch)
+            } else {
+                watch.state() == AlertState::Resolved
+            }
+        })
+    };
+    let directions = [MeshDirection::Both, MeshDirection::Out, MeshDirection::In];
+    let all = directions
+        .iter()
+        .flat_map(|&direction| hosts.iter().map(move |&host| (host, direction)));
+    let mut causes = all.filter(|&(host, direction)| explains(host, direction));
+    let (host, direction) = causes.next()?;
+    // A mesh without the other pairs of some hosts leaves it open which one it is.
+    causes.next().is_none().then(|| Explained {
+        cause: of_host(host, direction),
+        pairs: firing.iter().copied().cloned().collect(),
+    })
 }
 
 /// When what is wrong now began: of faults that are older than a period, only the latest results say anything.

@@ -2,10 +2,12 @@
 //!
 //! A FAIL makes a pair suspect and asks for two confirming tests within ten minutes, for the finding's counter-test and for
 //! the facts of both hosts. It fires when three of its latest four tests are bad, confirmations included, and is resolved after two PASS in a row; an
-//! INCONCLUSIVE counts for neither. Two failures in a row fire; no result for 2.5 periods fires, a period later for each of two tests for which
-//! the hub had no time. A fall of goodput of 5 % or
+//! INCONCLUSIVE counts for neither, and a test that does not count is no result. Two failures in a row fire; where nothing fires, no result for 2.5 periods fires, a period later for each of two tests for which
+//! the hub had no time; the rest of a pair after failures does not count. What a silence ends with goes on as the same
+//! alert where it is bad. A fall of goodput of 5 % or
 //! more that breaks no floor fires when two confirming tests are low as well. While something is wrong with a pair, its
-//! baseline is that of before, so that a fault does not become normal by lasting; [`Alerts::accept`] makes it so.
+//! baseline is that of before, so that a fault does not become normal by lasting; [`Alerts::accept`] makes it so. Other
+//! options of a task's tests begin a new baseline. An alert has the figures of the latest test below what is expected.
 //!
 //! Handle what happened, then drain [`Alerts::poll_action`]. [`Alerts::poll_timeout`] says when [`Alerts::handle_time`] is due
 //! next. The whole is serialisable; after a restart the driver calls [`Alerts::handle_plan`], then [`Alerts::handle_past`]
@@ -13,6 +15,7 @@
 
 mod grouping;
 mod pair;
+mod trouble;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,6 +35,8 @@ use crate::watched::Watched;
 use grouping::Place;
 use pair::{Rules, Step, Watch};
 
+/// Tests in a row that end what is wrong with a pair.
+pub const PASSES_THAT_END: usize = pair::IN_A_ROW;
 /// A host that answers says what it is like so long after its alert ended, ms.
 const REPAIR: u64 = 10_000;
 /// Changes of hosts that are kept, the latest.
@@ -118,6 +123,7 @@ impl Alerts {
                 };
                 let its = Rules {
                     period_millis: task.schedule.period_millis,
+                    options: task.options.clone(),
                     expected: task.expected,
                     bounds: Bounds::of(watched, task, pair),
                 };
@@ -136,7 +142,9 @@ impl Alerts {
         }
         for (name, its) in rules {
             let new = Watch::new(&name.task, &name.from, &name.to, now);
-            self.pairs.entry(name).or_insert(new).begin(now, its);
+            let watch = self.pairs.entry(name.clone()).or_insert(new);
+            let steps = watch.begin(now, its);
+            self.carry_out(now, &name, steps);
         }
         self.places = grouping::places(watched);
     }
@@ -280,12 +288,12 @@ impl Alerts {
         let Some(watch) = self.pairs.get(name).filter(|_| group) else {
             return;
         };
-        let firing = watch.state() == AlertState::Firing;
-        if let Some(id) = watch.alert {
-            self.refresh(now, id, true);
-        }
-        if firing {
+        // First the cause: an alert that ends in another one at once is nobody's concern.
+        if watch.state() == AlertState::Firing {
             self.group(now, &name.task);
+        }
+        if let Some(id) = self.pairs.get(name).and_then(|watch| watch.alert) {
+            self.refresh(now, id, true);
         }
     }
 
@@ -431,6 +439,7 @@ fn described(watch: &Watch) -> Option<AlertPair> {
         since: trouble.since,
         compared: trouble.compared.clone(),
         failure: watch.failure().filter(|_| failure).cloned(),
+        passes: u32::try_from(trouble.passes).unwrap_or(u32::MAX),
         runs: watch.recent().copied().collect(),
     })
 }

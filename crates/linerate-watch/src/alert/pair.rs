@@ -1,17 +1,17 @@
 //! One pair: healthy, suspect or firing, by its results and by their absence.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use linerate_model::alert::{
-    AlertCounterTest, AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState,
-    Compared, RunShows,
+    AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState, Compared, FloorOf,
+    RunShows,
 };
-use linerate_model::counter_test::Verdict;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::{Baseline, History};
+use super::trouble::Trouble;
+use crate::baseline::{Baseline, History, Regime};
 use crate::change_points::Cusum;
 use crate::expectation::{self, Bounds, Floor};
 use crate::watched::Expected;
@@ -23,15 +23,15 @@ const BAD: usize = 3;
 /// … of its latest tests are bad.
 const OF: usize = 4;
 /// Tests in a row that fail, that resolve, or that withdraw a suspicion.
-const IN_A_ROW: usize = 2;
+pub(super) const IN_A_ROW: usize = 2;
+/// Spans that a baseline leaves out, the latest.
+const SPANS: usize = 32;
 /// When the tests that confirm are due, ms after the first bad one: both end within ten minutes.
 const CONFIRM_AFTER: [u64; IN_A_ROW] = [2 * MINUTE, 6 * MINUTE];
 /// When a failed test is tried again, ms.
 const RETRY_AFTER: u64 = MINUTE;
 /// A confirming test that has not come so long after it was due is not waited for, ms.
 const LOST_AFTER: u64 = 15 * MINUTE;
-/// Confirming tests of one suspicion, and of one repair.
-const MOST_ASKED: u32 = 6;
 /// No result for so many halves of a period is silence.
 const SILENT_HALVES: u64 = 5;
 /// So many tests in a row for which the hub had no time put silence off by a period each: it confirms another alert.
@@ -45,6 +45,8 @@ const MINUTE: u64 = 60_000;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rules {
     pub(super) period_millis: u64,
+    /// The options of its tests: with others, other rates are usual.
+    pub(super) options: Vec<String>,
     pub(super) expected: Option<Expected>,
     pub(super) bounds: Bounds,
 }
@@ -72,6 +74,15 @@ pub(super) struct Watch {
     drift: Cusum,
     /// A regime that began until then needs no alert.
     accepted: UnixMillis,
+    /// When tests ended that say nothing of what is usual, also after a restart: both ends are included.
+    #[serde(default)]
+    left_out: VecDeque<(UnixMillis, UnixMillis)>,
+    /// The options of the tests; absent = an older program wrote this.
+    #[serde(default)]
+    options: Option<Vec<String>>,
+    /// Whether the latest due test waited for an agent, and of which host where it says so.
+    #[serde(default)]
+    pub(super) away: Option<PlainText>,
     pub(super) trouble: Option<Trouble>,
     /// The open alert that this pair is in.
     pub(super) alert: Option<AlertId>,
@@ -80,44 +91,6 @@ pub(super) struct Watch {
     pub(super) history: History,
     #[serde(skip)]
     pub(super) rules: Option<Rules>,
-}
-
-/// What is wrong with a pair.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Trouble {
-    pub(super) kind: AlertKind,
-    pub(super) firing: bool,
-    /// When the first bad test ended; of silence, the last result.
-    pub(super) since: UnixMillis,
-    /// When the last good test before it ended.
-    pub(super) good: UnixMillis,
-    /// When the latest bad test ended.
-    bad: UnixMillis,
-    /// What the pair showed before: floors follow from it until this is over.
-    pub(super) baseline: Option<Baseline>,
-    pub(super) compared: Option<Compared>,
-    /// The first finding of most bad tests, as the latest of these has it.
-    pub(super) finding: Option<AlertFinding>,
-    /// The first findings of the bad tests, by their ids: tests may have one of two in turn.
-    #[serde(default)]
-    seen: BTreeMap<String, Seen>,
-    /// What fired before the pair fell silent.
-    under: Option<AlertKind>,
-    /// Results in a row that pass, and that are low without failing.
-    passes: usize,
-    low: usize,
-    /// When confirming tests are due that have not come yet, and how many were asked for.
-    pending: Vec<UnixMillis>,
-    asked: u32,
-}
-
-/// A finding that came first in bad tests.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Seen {
-    /// How many of them.
-    tests: u32,
-    /// What its counter-test showed; absent = it is still to come.
-    counter_test: Option<AlertCounterTest>,
 }
 
 /// Where a rate stands beside the baseline, for [`AlertKind::Changed`].
@@ -160,6 +133,9 @@ impl Watch {
             failure: None,
             drift: Cusum::default(),
             accepted: UnixMillis(0),
+            left_out: VecDeque::new(),
+            options: None,
+            away: None,
             trouble: None,
             alert: None,
             history: History::default(),
@@ -167,11 +143,44 @@ impl Watch {
         }
     }
 
-    /// After a restart nothing is silent before a period has passed.
-    pub(super) fn begin(&mut self, now: UnixMillis, rules: Rules) {
+    /// After a restart nothing is silent before a period has passed. With other options, other rates are usual.
+    pub(super) fn begin(&mut self, now: UnixMillis, rules: Rules) -> Vec<Step> {
+        let other = |options: &Vec<String>| *options != rules.options;
+        let is_other = self.options.as_ref().is_some_and(other);
+        self.options = Some(rules.options.clone());
         let grace = rules.period_millis / 2 * (SILENT_HALVES - 2);
         self.heard = self.heard.max(UnixMillis(now.0.saturating_sub(grace)));
         self.rules = Some(rules);
+        if is_other {
+            self.begin_anew(now)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// What is usual is not known any more; only that tests fail or are missing stays true.
+    fn begin_anew(&mut self, now: UnixMillis) -> Vec<Step> {
+        self.leave_out(UnixMillis(0), now);
+        self.drift = Cusum::default();
+        self.accepted = now;
+        let Some(trouble) = &mut self.trouble else {
+            return Vec::new();
+        };
+        (trouble.baseline, trouble.low) = (None, 0);
+        if trouble.kind == AlertKind::Changed {
+            self.trouble = None;
+            return vec![Step::Ended];
+        }
+        Vec::new()
+    }
+
+    /// Tests that ended in a time, both ends included, say nothing of what is usual.
+    fn leave_out(&mut self, from: UnixMillis, until: UnixMillis) {
+        self.history.forget(from, until);
+        self.left_out.push_back((from, until));
+        if self.left_out.len() > SPANS {
+            self.left_out.pop_front();
+        }
     }
 
     pub(super) fn state(&self) -> AlertState {
@@ -203,9 +212,8 @@ impl Watch {
 
     /// The level is what it should be.
     pub(super) fn accept(&mut self, now: UnixMillis) -> Vec<Step> {
-        if let Some(trouble) = &self.trouble {
-            self.history
-                .forget(UnixMillis(0), UnixMillis(trouble.since.0.saturating_sub(1)));
+        if let Some(since) = self.trouble.as_ref().map(|trouble| trouble.since) {
+            self.leave_out(UnixMillis(0), UnixMillis(since.0.saturating_sub(1)));
         }
         self.accepted = now;
         self.drift = Cusum::default();
@@ -226,12 +234,10 @@ impl Watch {
         [lost, self.silent_at()].into_iter().flatten().min()
     }
 
+    /// Where something fires already, that there are no results says nothing more.
     fn silent_at(&self) -> Option<UnixMillis> {
-        let silent = self
-            .trouble
-            .as_ref()
-            .is_some_and(|trouble| trouble.kind == AlertKind::Silent);
-        let period = self.rules.as_ref().filter(|_| !silent)?.period_millis;
+        let firing = self.trouble.as_ref().is_some_and(|trouble| trouble.firing);
+        let period = self.rules.as_ref().filter(|_| !firing)?.period_millis;
         Some(self.heard.plus_millis(period / 2 * SILENT_HALVES))
     }
 
@@ -255,41 +261,27 @@ impl Watch {
     fn fall_silent(&mut self) -> Step {
         let heard = self.heard;
         if let Some(trouble) = &mut self.trouble {
-            trouble.under = Some(trouble.kind).filter(|_| trouble.firing);
             trouble.kind = AlertKind::Silent;
             trouble.firing = true;
             return Step::Changed;
         }
-        let trouble = Trouble {
-            firing: true,
-            ..self.new_trouble(AlertKind::Silent, heard)
-        };
+        let mut trouble = self.new_trouble(AlertKind::Silent, heard);
+        trouble.firing = true;
         self.trouble = Some(trouble);
         Step::Began
     }
 
     fn new_trouble(&self, kind: AlertKind, since: UnixMillis) -> Trouble {
-        Trouble {
-            kind,
-            firing: false,
-            since,
-            good: self.good.unwrap_or(since),
-            bad: since,
-            baseline: self.history.baseline(),
-            compared: None,
-            finding: None,
-            seen: BTreeMap::new(),
-            under: None,
-            passes: 0,
-            low: 0,
-            pending: Vec::new(),
-            asked: 0,
-        }
+        let good = self.good.unwrap_or(since);
+        Trouble::new(kind, since, good, self.history.baseline())
     }
 
     /// A test that ended before this program started: it makes up the baseline.
     pub(super) fn handle_past(&mut self, run: &WatchRun) {
-        if let WatchOutcome::Measured(figures) = &run.outcome {
+        let out = |(from, until): &(UnixMillis, UnixMillis)| (*from..=*until).contains(&run.ended);
+        if let WatchOutcome::Measured(figures) = &run.outcome
+            && !self.left_out.iter().any(out)
+        {
             self.history.add(run.ended, figures);
         }
     }
@@ -308,17 +300,22 @@ impl Watch {
         if self.recent.iter().any(|known| known.id == run.id) {
             return Vec::new();
         }
-        let mut steps = self.end_silence();
-        self.heard = self.heard.max(run.ended);
-        self.missed = 0;
         let (floor, baseline) = (self.floor(), self.baseline());
         let Some(shows) = expectation::shows(&run.outcome, floor, baseline.as_ref()) else {
-            return steps;
+            return Vec::new();
         };
         self.remember(run, shows);
+        if let WatchOutcome::Invalid { why } = &run.outcome {
+            return self.handle_no_result(why);
+        }
+        self.heard = self.heard.max(run.ended);
+        (self.missed, self.away) = (0, None);
+        let mut steps = self.end_silence(run.ended, shows);
         let level = self.count(run, baseline);
         steps.extend(self.judge(now, run.ended, shows, level));
-        self.describe(run, shows, floor, finding, &mut steps);
+        let changed = self.trouble.as_ref().map(|trouble| trouble.kind) == Some(AlertKind::Changed);
+        let is_bad = shows == RunShows::Fail || (changed && level == Level::Low);
+        self.describe(run, is_bad, floor, finding, &mut steps);
         if shows == RunShows::Pass && self.trouble.is_none() {
             self.good = Some(run.ended);
             self.failure = None;
@@ -344,40 +341,59 @@ impl Watch {
         ended: UnixMillis,
         waited: bool,
     ) -> Vec<Step> {
-        // Nobody meant to test, or nobody could have: the pair is not to blame.
+        self.away = (reason == NotRun::AgentAway).then(|| self.named_in(why));
+        // Nobody meant to test, or nobody could have: the pair is not to blame. One that rests after failures is no news.
         if matches!(
             reason,
-            NotRun::Hours | NotRun::Maintenance | NotRun::HubAway | NotRun::Dropped
+            NotRun::Hours
+                | NotRun::Maintenance
+                | NotRun::HubAway
+                | NotRun::Dropped
+                | NotRun::BackingOff
         ) {
             self.heard = self.heard.max(ended);
         } else if reason == NotRun::Missed && self.missed < MOST_MISSED {
             self.missed += 1;
             let period = self.rules.as_ref().map_or(0, |rules| rules.period_millis);
             self.heard = self.heard.plus_millis(period);
-        } else if self
-            .trouble
-            .as_ref()
-            .is_none_or(|trouble| trouble.kind == AlertKind::Silent)
-        {
-            self.failure = Some(AlertFailure {
-                stage: PlainText::default(),
-                why: why.clone(),
-            });
+        } else {
+            let steps = self.handle_no_result(why);
+            if !steps.is_empty() && !waited {
+                return steps;
+            }
         }
-        let Some(trouble) = &mut self.trouble else {
-            return Vec::new();
-        };
-        if waited && trouble.pending.is_empty() {
-            return trouble.ask(now, &[2 * MINUTE]);
+        match &mut self.trouble {
+            Some(trouble) if waited && trouble.pending.is_empty() => {
+                trouble.ask(now, &[2 * MINUTE])
+            }
+            _ => Vec::new(),
         }
-        if trouble.kind == AlertKind::Silent {
-            return vec![Step::Changed];
-        }
-        Vec::new()
     }
 
-    /// A result ends a silence.
-    fn end_silence(&mut self) -> Vec<Step> {
+    /// The host whose agent was away, as the dispatcher's words name it; empty where they do not.
+    fn named_in(&self, why: &str) -> PlainText {
+        let ends = [&self.from, &self.to];
+        let named = ends
+            .into_iter()
+            .find(|host| why.starts_with(&format!("the agent of {host} was ")));
+        named.cloned().unwrap_or_default()
+    }
+
+    /// Keeps why there is no result, for the silence that follows from it.
+    fn handle_no_result(&mut self, why: &PlainText) -> Vec<Step> {
+        let kind = self.trouble.as_ref().map(|trouble| trouble.kind);
+        if kind.is_some_and(|kind| kind != AlertKind::Silent) {
+            return Vec::new();
+        }
+        self.failure = Some(AlertFailure {
+            stage: PlainText::default(),
+            why: why.clone(),
+        });
+        kind.map(|_| Step::Changed).into_iter().collect()
+    }
+
+    /// A result ends a silence; a bad one goes on as what it is: nothing was repaired.
+    fn end_silence(&mut self, ended: UnixMillis, shows: RunShows) -> Vec<Step> {
         let Some(trouble) = self
             .trouble
             .as_mut()
@@ -385,12 +401,16 @@ impl Watch {
         else {
             return Vec::new();
         };
-        if let Some(kind) = trouble.under.take() {
-            trouble.kind = kind;
-            return Vec::new();
-        }
-        self.trouble = None;
-        vec![Step::Ended]
+        trouble.kind = match shows {
+            RunShows::Failed => AlertKind::Failing,
+            RunShows::Fail => AlertKind::Slow,
+            RunShows::Pass | RunShows::Inconclusive => {
+                self.trouble = None;
+                return vec![Step::Ended];
+            }
+        };
+        (trouble.bad, trouble.passes, trouble.asked) = (ended, 0, 0);
+        Vec::new()
     }
 
     fn remember(&mut self, run: &WatchRun, shows: RunShows) {
@@ -431,11 +451,15 @@ impl Watch {
     /// Whether goodput fell for longer than chance explains, though no test fails.
     fn fell(&self) -> bool {
         let drift = self.drift.drift().is_some_and(|drift| drift >= LEAST_FALL);
-        let regime = self
-            .history
-            .fall()
-            .is_some_and(|regime| regime.since > self.accepted);
-        drift || regime
+        drift || self.fallen().is_some()
+    }
+
+    /// The current regime, where it is a fall that nobody accepted, with the baseline before it: of fewer than five tests
+    /// nobody knows what was usual.
+    fn fallen(&self) -> Option<(Regime, Baseline)> {
+        let regime = self.history.fall()?;
+        let before = self.before(regime.since)?;
+        (regime.since > self.accepted).then_some((regime, before))
     }
 
     fn judge(
@@ -464,14 +488,10 @@ impl Watch {
             RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
         };
         let mut trouble = self.new_trouble(kind, ended);
-        if let Some(regime) = self
-            .history
-            .fall()
-            .filter(|regime| kind == AlertKind::Changed && regime.since > self.accepted)
-        {
+        if let Some((regime, before)) = self.fallen().filter(|_| kind == AlertKind::Changed) {
             trouble.since = regime.since;
             trouble.good = regime.last_before.unwrap_or(trouble.good);
-            trouble.baseline = self.before(regime.since).or(trouble.baseline);
+            trouble.baseline = Some(before);
         }
         let mut steps = vec![Step::Began];
         steps.extend(trouble.ask(now, after));
@@ -612,10 +632,10 @@ impl Watch {
         }
         if trouble.passes >= IN_A_ROW {
             let (since, bad) = (trouble.since, trouble.bad);
-            // What was wrong is no part of what is normal.
-            self.history.forget(since, bad);
-            self.drift = Cusum::default();
             self.trouble = None;
+            // What was wrong is no part of what is normal.
+            self.leave_out(since, bad);
+            self.drift = Cusum::default();
             return vec![Step::Ended];
         }
         let mut steps = vec![Step::Changed];
@@ -629,7 +649,7 @@ impl Watch {
     fn describe(
         &mut self,
         run: &WatchRun,
-        shows: RunShows,
+        is_bad: bool,
         floor: Option<Floor>,
         finding: Option<AlertFinding>,
         steps: &mut Vec<Step>,
@@ -646,78 +666,34 @@ impl Watch {
         let WatchOutcome::Measured(figures) = &run.outcome else {
             return;
         };
+        let changed = trouble.kind == AlertKind::Changed;
         let baseline_bps = trouble.baseline.map(|baseline| baseline.median_bps);
         // A change that breaks no floor is compared with what was before.
-        let changed = Floor {
-            bps: baseline_bps.unwrap_or(0.0) * (1.0 - LEAST_FALL),
-            of: linerate_model::alert::FloorOf::Baseline,
+        let of_change = |bps: f64| Floor {
+            bps: bps * (1.0 - LEAST_FALL),
+            of: FloorOf::Baseline,
         };
-        let floor = if trouble.kind == AlertKind::Changed {
-            Some(changed)
+        let floor = if changed {
+            baseline_bps.map(of_change)
         } else {
             floor
         };
-        trouble.compared = floor.map(|floor| Compared {
-            goodput_bps: figures.goodput_bps,
-            interval_bps: figures.interval_bps,
-            floor_bps: floor.bps.round(),
-            floor_of: floor.of,
-            baseline_bps,
-        });
-        let bad = shows == RunShows::Fail || trouble.kind == AlertKind::Changed;
-        if let Some(finding) = finding.filter(|_| bad) {
+        // A test that is as expected says nothing of what is wrong.
+        let below = floor.filter(|floor| is_bad && figures.goodput_bps < floor.bps);
+        if let Some(floor) = below {
+            let bounds = self.rules.as_ref().map(|rules| rules.bounds);
+            trouble.compared = Some(Compared {
+                goodput_bps: figures.goodput_bps,
+                ended: Some(run.ended),
+                interval_bps: figures.interval_bps,
+                floor_bps: floor.bps.round(),
+                floor_of: floor.of,
+                baseline_bps,
+                link_bps: bounds.and_then(|bounds| bounds.link_bps()),
+            });
+        }
+        if let Some(finding) = finding.filter(|_| is_bad || changed) {
             steps.extend(trouble.count_finding(finding));
         }
-    }
-}
-
-impl Seen {
-    /// What was refuted counts less than what was not, then the number of tests decides.
-    fn worth(&self) -> (bool, u32) {
-        let verdict = self.counter_test.as_ref().map(|test| test.verdict);
-        (verdict != Some(Verdict::Refuted), self.tests)
-    }
-}
-
-impl Trouble {
-    /// Counts the first finding of a bad test, and shows it where no other one has more tests; its counter-test, if it is new.
-    fn count_finding(&mut self, mut finding: AlertFinding) -> Option<Step> {
-        let seen = self.seen.entry(finding.id.clone()).or_default();
-        seen.tests += 1;
-        finding.counter_test.clone_from(&seen.counter_test);
-        let step = (seen.tests == 1).then(|| Step::CounterTest(finding.id.clone()));
-        let worth = seen.worth();
-        let shown = self.finding.as_ref();
-        let shown = shown.and_then(|shown| self.seen.get(&shown.id));
-        if shown.is_none_or(|shown| worth >= shown.worth()) {
-            self.finding = Some(finding);
-        }
-        step
-    }
-
-    /// Keeps what the counter-test of a finding showed; whether the alert's finding changed by it.
-    pub(super) fn handle_counter_test(&mut self, finding: &str, shown: AlertCounterTest) -> bool {
-        if let Some(seen) = self.seen.get_mut(finding) {
-            seen.counter_test = Some(shown.clone());
-        }
-        let known = self.finding.as_mut().filter(|known| known.id == finding);
-        let is_shown = known.is_some();
-        if let Some(known) = known {
-            known.counter_test = Some(shown);
-        }
-        is_shown
-    }
-
-    /// Asks for confirming tests, as long as there were not too many.
-    fn ask(&mut self, now: UnixMillis, after: &[u64]) -> Vec<Step> {
-        let left = usize::try_from(MOST_ASKED.saturating_sub(self.asked)).unwrap_or(0);
-        let due: Vec<UnixMillis> = after
-            .iter()
-            .take(left)
-            .map(|after| now.plus_millis(*after))
-            .collect();
-        self.asked += u32::try_from(due.len()).unwrap_or(MOST_ASKED);
-        self.pending.extend(&due);
-        due.into_iter().map(Step::Confirm).collect()
     }
 }

@@ -51,8 +51,9 @@ impl Dispatcher {
                 self.succeeded(running, row);
             }
             Ending::Invalid { why } => {
+                // It shows neither that the pair works nor that it does not.
                 let row = running.row(started, ended, WatchOutcome::Invalid { why });
-                self.succeeded(running, row);
+                self.rows(running, row);
             }
             Ending::Failed { stage, why, at } => {
                 let outcome = WatchOutcome::Failed {

@@ -38,7 +38,7 @@ pub(super) fn channel(value: &Value<'_>, known: &[Channel]) -> Result<Channel> {
     let kind = match rest {
         Some(rest) if mail => {
             let wrapped = url.starts_with(MAIL_SCHEMES[1]);
-            ChannelKind::Mail(mail_of(&table, &url_value, rest, wrapped)?)
+            ChannelKind::Mail(mail_of(&table, url_value, rest, wrapped)?)
         }
         _ if webhook => ChannelKind::Webhook,
         _ => ChannelKind::Alertmanager,

@@ -80,6 +80,8 @@ enum Given {
     Fails,
     AgentAway,
     Missed,
+    Rests,
+    Invalid,
 }
 
 /// Pairs, their tests and what alerts followed.
@@ -94,6 +96,10 @@ struct World {
     counter_tests: Vec<(PairName, String)>,
     /// What limits tests.
     finding: &'static str,
+    /// What the dispatcher says of an agent that is not connected.
+    away: &'static str,
+    /// All rows, the oldest first.
+    rows: Vec<WatchRun>,
     /// Hosts whose facts were asked for.
     asked: Vec<PlainText>,
 }
@@ -111,6 +117,8 @@ impl World {
             changed: Vec::new(),
             counter_tests: Vec::new(),
             finding: "receive-window",
+            away: "an agent is not connected",
+            rows: Vec::new(),
             asked: Vec::new(),
         }
     }
@@ -167,8 +175,16 @@ impl World {
             },
             Given::AgentAway => WatchOutcome::NotRun {
                 reason: NotRun::AgentAway,
-                why: "an agent is not connected".into(),
+                why: self.away.into(),
                 held: Vec::new(),
+            },
+            Given::Rests => WatchOutcome::NotRun {
+                reason: NotRun::BackingOff,
+                why: "the pair rested, because 3 tests in a row failed".into(),
+                held: Vec::new(),
+            },
+            Given::Invalid => WatchOutcome::Invalid {
+                why: "the hub stopped it before its end".into(),
             },
             Given::Missed => WatchOutcome::NotRun {
                 reason: NotRun::Missed,
@@ -199,6 +215,7 @@ impl World {
         };
         self.alerts
             .handle_run(UnixMillis(at + 15_000), &run, Some(finding));
+        self.rows.push(run);
         self.drain();
     }
 
@@ -478,6 +495,206 @@ fn a_dead_agent_is_silent_and_is_one_alert() {
     world.run(14, 1, away);
     assert_eq!(world.only().state, AlertState::Resolved);
     assert!(world.alerts.open().is_empty());
+}
+
+/// Kinds and states of a pair's alerts as they changed, each once.
+fn story(changed: &[Alert]) -> Vec<(AlertKind, AlertState)> {
+    let mut story: Vec<_> = changed
+        .iter()
+        .filter(|alert| alert.cause.from == ["node0"])
+        .map(|alert| (alert.kind, alert.state))
+        .collect();
+    story.dedup();
+    story
+}
+
+#[test]
+fn only_a_test_that_passes_ends_a_silence() {
+    let mut world = World::new(2, Expected::Auto, 5);
+    let given = |from: usize, _: usize, at: u64| match (from, (at - START) / PERIOD) {
+        (0, 10..14) => Given::AgentAway,
+        (0, 14) => Given::Invalid,
+        (0, 15..18) => Given::Fails,
+        _ => Given::Share(1.0),
+    };
+    world.run(0, 10, given);
+    world.changed.clear();
+    world.run(10, 10, given);
+    assert_eq!(
+        story(&world.changed),
+        [
+            (AlertKind::Silent, AlertState::Firing),
+            (AlertKind::Failing, AlertState::Firing),
+            (AlertKind::Failing, AlertState::Resolved),
+        ]
+    );
+    assert!(world.only().until.unwrap().0 > at_period(18));
+}
+
+#[test]
+fn a_pair_that_rests_after_failures_goes_on_failing() {
+    let mut world = World::new(2, Expected::Auto, 5);
+    let given = |from: usize, _: usize, at: u64| match (from, (at - START) / PERIOD) {
+        (0, 10 | 15 | 24) => Given::Fails,
+        (0, 11..32) => Given::Rests,
+        _ => Given::Share(1.0),
+    };
+    world.run(0, 10, given);
+    world.changed.clear();
+    world.run(10, 24, given);
+    assert_eq!(
+        story(&world.changed),
+        [
+            (AlertKind::Failing, AlertState::Suspect),
+            (AlertKind::Failing, AlertState::Firing),
+            (AlertKind::Failing, AlertState::Resolved),
+        ]
+    );
+    // Without a test that failed twice it is no silence either.
+    world.changed.clear();
+    world.run(34, 8, |_, _, _| Given::Rests);
+    assert_eq!(brief(&world.fired()), "");
+    assert_eq!(world.alerts.open(), []);
+}
+
+#[test]
+fn one_of_three_hosts_that_is_away_is_one_alert() {
+    let mut world = World::new(3, Expected::Auto, 5);
+    world.away = "the agent of node2 was not connected for 5 h of 6 h";
+    let away = |from: usize, to: usize, at: u64| {
+        if (from == 2 || to == 2) && at >= at_period(10) {
+            Given::AgentAway
+        } else {
+            Given::Share(1.0)
+        }
+    };
+    world.run(0, 14, away);
+    let alert = world.only();
+    assert_eq!(
+        (alert.kind, alert.cause.kind, &*alert.cause.name),
+        (AlertKind::Silent, MeshCauseKind::Host, "node2")
+    );
+    assert_eq!(alert.pairs.len(), 4);
+    let fired = world.changed.iter().filter(|alert| alert.fired.is_some());
+    assert!(
+        fired.clone().all(|one| one.id == alert.id),
+        "no other alert fired even for a moment"
+    );
+    assert!(fired.clone().all(|one| *one.cause.name == *"node2"));
+}
+
+#[test]
+fn one_of_three_hosts_that_sends_slowly_is_one_alert() {
+    for (seed, both) in [(8, false), (9, true)] {
+        let mut world = World::new(3, Expected::Auto, seed);
+        let slow = |from: usize, to: usize, at: u64| {
+            let is_slow = from == 2 || (both && to == 2);
+            Given::Share(if is_slow && at >= at_period(20) {
+                0.5
+            } else {
+                1.0
+            })
+        };
+        world.run(0, 20, slow);
+        world.changed.clear();
+        world.run(20, 4, slow);
+        let alert = world.only();
+        let (kind, pairs) = if both {
+            (MeshCauseKind::Host, 4)
+        } else {
+            (MeshCauseKind::HostOut, 2)
+        };
+        assert_eq!((alert.cause.kind, &*alert.cause.name), (kind, "node2"));
+        assert_eq!(alert.pairs.len(), pairs, "{}", brief(&[alert]));
+    }
+}
+
+#[test]
+fn an_alert_has_the_figures_of_a_bad_test_and_counts_the_good_ones() {
+    let mut world = World::new(2, Expected::AtLeast(BitRate(8_000_000_000)), 3);
+    let given = |from: usize, _: usize, at: u64| {
+        Given::Share(if from == 0 && (at_period(6)..at_period(8)).contains(&at) {
+            0.5
+        } else {
+            1.0
+        })
+    };
+    world.run(0, 12, given);
+    let of = |state: AlertState| {
+        let mut all = world.changed.iter().rev();
+        let last = all.find(|alert| alert.kind == AlertKind::Slow && alert.state == state);
+        last.unwrap().pairs[0].clone()
+    };
+    let firing = of(AlertState::Firing);
+    assert_eq!(firing.passes, 1, "{firing:#?}");
+    let compared = firing.compared.unwrap();
+    assert!(compared.goodput_bps < 5e9, "{compared:?}");
+    assert!(compared.ended.unwrap().0 < at_period(8));
+    assert_eq!(compared.link_bps, Some(1e10));
+}
+
+#[test]
+fn without_five_tests_before_it_nothing_is_slower_than_before() {
+    for seed in 0..20 {
+        let mut world = World::new(2, Expected::Auto, seed);
+        world.run(0, 3, |_, _, _| Given::Share(1.0));
+        world.run(3, 5, |_, _, _| Given::Share(0.7));
+        let changed = world.changed.iter();
+        let bad = changed.filter(|alert| alert.kind == AlertKind::Changed);
+        assert_eq!(brief(&bad.collect::<Vec<_>>()), "", "seed {seed}");
+    }
+}
+
+#[test]
+fn other_options_of_a_test_begin_a_new_baseline() {
+    let mut world = World::new(2, Expected::Auto, 4);
+    world.run(0, 40, |_, _, _| Given::Share(1.0));
+    world.changed.clear();
+    let mut other = plan(2, Expected::Auto);
+    other.tasks[0].options = vec!["-b".to_owned(), "4G".to_owned()];
+    other.tasks[0].rate = Some(BitRate(4_000_000_000));
+    world.alerts.handle_plan(UnixMillis(at_period(40)), &other);
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    assert_eq!(world.alerts.baseline(&pair), None);
+    world.run(40, 20, |_, _, _| Given::Share(0.4));
+    let began = world.changed.iter().filter(|alert| alert.fired.is_some());
+    assert_eq!(brief(&began.collect::<Vec<_>>()), "");
+    let usual = world.alerts.baseline(&pair).unwrap().median_bps;
+    assert!((usual / (0.4 * RATE) - 1.0).abs() < 0.05, "{usual}");
+}
+
+#[test]
+fn what_was_wrong_is_no_part_of_what_is_usual_after_a_restart_either() {
+    let mut world = World::new(2, Expected::Auto, 1);
+    let given = |from: usize, _: usize, at: u64| {
+        Given::Share(
+            if from == 0 && (at_period(30)..at_period(60)).contains(&at) {
+                0.5
+            } else {
+                1.0
+            },
+        )
+    };
+    world.run(0, 63, given);
+    assert_eq!(world.only().state, AlertState::Resolved);
+    let state = serde_json::to_string(&world.alerts).unwrap();
+    let mut alerts: Alerts = serde_json::from_str(&state).unwrap();
+    alerts.handle_plan(UnixMillis(at_period(63)), &plan(2, Expected::Auto));
+    for row in &world.rows {
+        alerts.handle_past(row);
+    }
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    let usual = alerts.baseline(&pair).unwrap().median_bps;
+    assert!((usual / RATE - 1.0).abs() < 0.05, "{usual}");
+    assert_eq!(alerts.regimes(&pair).len(), 1);
 }
 
 #[test]

@@ -217,6 +217,30 @@ fn a_result_of_an_agent_that_comes_back_before_its_lease_expires_counts() {
 }
 
 #[test]
+fn a_test_that_does_not_count_forgets_no_failures() {
+    let mut dispatcher = connected(plan(hosts(2), vec![task("t", &[(0, 1)], HOUR)]), NOW);
+    let mut classes = Vec::new();
+    while classes.len() < 5 {
+        let (at, then) = wait(&mut dispatcher);
+        let Some(lease) = then.leases.first() else {
+            continue;
+        };
+        classes.push(lease.class);
+        let mut finished = failed(lease, at, None);
+        if classes.len() == 3 {
+            finished.ending = Ending::Invalid {
+                why: "the hub stopped it".into(),
+            };
+        }
+        dispatcher.handle_finished(at, lease.id, finished);
+        drop(taken(&mut dispatcher));
+    }
+    // A first failure would be followed by a confirming test.
+    assert_eq!(classes[1], RunClass::Confirm);
+    assert_eq!(classes[2..], [RunClass::Regular; 3]);
+}
+
+#[test]
 fn a_test_that_fails_is_tried_again_and_then_less_and_less_often() {
     let mut dispatcher = connected(plan(hosts(2), vec![task("t", &[(0, 1)], HOUR)]), NOW);
     let (mut rests, mut due) = (Vec::new(), Vec::new());

@@ -622,7 +622,7 @@ impl<'a> Driver<'a> {
             .collect();
         self.hosts.keep(&names);
         self.standing.retain(|name, _| names.contains_key(name));
-        self.outbox.keep(&watched.channels);
+        self.outbox.keep(watched);
         let summary = PlanSummary::of(watched);
         self.means.shared.live().update(|live| {
             let before = std::mem::take(&mut live.agents);

@@ -131,7 +131,9 @@ fn a_template_of_psconfig_is_told_by_what_it_holds() {
     let printed = text(&plan(&path, &[]).stdout);
     assert!(printed.contains("\nNot read:\n  archives\n"), "{printed}");
     assert!(
-        printed.contains("\nCannot run:\n  2 pairs of task first, such as hb > c: no agent"),
+        printed.contains(
+            "\nCannot run:\n  2 pairs of task first, such as hb > c: neither host can run an agent"
+        ),
         "{printed}"
     );
 }

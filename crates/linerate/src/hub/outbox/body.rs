@@ -13,7 +13,7 @@ const LASTS_MILLIS: u64 = 300_000;
 /// An alert is known there by its labels. Where one of them became another (`before` is the kind that was sent last),
 /// the alert with the old ones is ended as well.
 pub(super) fn alertmanager(
-    alerts: &[&Alert],
+    alerts: &[Alert],
     before: impl Fn(&Alert) -> Option<AlertKind>,
     now: UnixMillis,
 ) -> Vec<u8> {

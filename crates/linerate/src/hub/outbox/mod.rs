@@ -6,7 +6,10 @@
 mod body;
 mod http;
 mod mail;
+mod mute;
 mod secret;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,13 +21,15 @@ use linerate_archive::Archive;
 use linerate_hub::live::ChannelState;
 use linerate_hub::shared::Shared;
 use linerate_model::alert::{Alert, AlertId, AlertKind, AlertState, Silence};
+use linerate_model::counter_test::Verdict;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::UnixMillis;
-use linerate_watch::watched::{Channel, ChannelKind};
+use linerate_watch::watched::{Channel, ChannelKind, Watched};
 use serde::{Deserialize, Serialize};
 
 use super::clock::HubClock;
 use crate::keep::replace;
+use mute::{Pauses, muted};
 
 /// While an alert fires, Alertmanager gets it again after this time.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -43,6 +48,7 @@ pub(super) struct Outbox {
     channels: BTreeMap<PlainText, (Channel, Courier)>,
     /// The alerts that channels should know of.
     alerts: BTreeMap<AlertId, Alert>,
+    pauses: Pauses,
 }
 
 /// A channel's thread, and what it has to send.
@@ -60,6 +66,7 @@ struct Desk {
 #[derive(Default)]
 struct Wanted {
     alerts: BTreeMap<AlertId, Alert>,
+    pauses: Pauses,
     ended: bool,
     woken: bool,
 }
@@ -71,16 +78,22 @@ struct Said {
     kind: AlertKind,
     cause: PlainText,
     finding: Option<String>,
+    /// What its counter-test showed.
+    #[serde(default)]
+    verdict: Option<Verdict>,
     at: UnixMillis,
 }
 
 impl Said {
     fn of(alert: &Alert, at: UnixMillis) -> Self {
+        let finding = alert.finding.as_ref();
+        let tested = finding.and_then(|finding| finding.counter_test.as_ref());
         Self {
             state: alert.state,
             kind: alert.kind,
             cause: alert.cause.name.clone(),
-            finding: alert.finding.as_ref().map(|finding| finding.id.clone()),
+            finding: finding.map(|finding| finding.id.clone()),
+            verdict: tested.map(|test| test.verdict),
             at,
         }
     }
@@ -90,6 +103,7 @@ impl Said {
         let mut now = Self::of(alert, self.at);
         if matches!(kind, ChannelKind::Mail(_)) {
             now.finding.clone_from(&self.finding);
+            now.verdict = self.verdict;
         }
         now == *self
     }
@@ -112,11 +126,14 @@ impl Outbox {
             shared,
             channels: BTreeMap::new(),
             alerts: told.map(|alert| (alert.id, alert)).collect(),
+            pauses: Pauses::default(),
         }
     }
 
     /// Starts the channels of a plan, and ends those that it does not have.
-    pub(super) fn keep(&mut self, channels: &[Channel]) {
+    pub(super) fn keep(&mut self, watched: &Watched) {
+        let channels = &watched.channels;
+        self.pauses = Pauses::of(watched);
         self.channels.retain(|_, (channel, courier)| {
             let stays = channels.contains(channel);
             if !stays {
@@ -139,6 +156,11 @@ impl Outbox {
                 }
             }
         });
+        for (_, courier) in self.channels.values() {
+            courier
+                .desk
+                .put(|wanted| wanted.pauses.clone_from(&self.pauses));
+        }
         for channel in channels {
             if !self.channels.contains_key(&channel.name) {
                 let courier = self.start(channel);
@@ -150,7 +172,10 @@ impl Outbox {
 
     fn start(&self, channel: &Channel) -> Courier {
         let desk = Arc::new(Desk::default());
-        desk.put(|wanted| wanted.alerts.clone_from(&self.alerts));
+        desk.put(|wanted| {
+            wanted.alerts.clone_from(&self.alerts);
+            wanted.pauses.clone_from(&self.pauses);
+        });
         let round = Round {
             channel: channel.clone(),
             file: self.folder.join(file_of(&channel.name)),
@@ -220,15 +245,15 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// Waits until something changes, at most so long; the alerts, or `None` at the end.
-    fn wait(&self, most: Duration) -> Option<BTreeMap<AlertId, Alert>> {
+    /// Waits until something changes, at most so long; the alerts and when they are muted, or `None` at the end.
+    fn wait(&self, most: Duration) -> Option<(BTreeMap<AlertId, Alert>, Pauses)> {
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let woken = self
             .changed
             .wait_timeout_while(wanted, most, |wanted| !wanted.woken);
         let mut wanted = woken.unwrap_or_else(PoisonError::into_inner).0;
         wanted.woken = false;
-        (!wanted.ended).then(|| wanted.alerts.clone())
+        (!wanted.ended).then(|| (wanted.alerts.clone(), wanted.pauses.clone()))
     }
 
     fn forget(&self, alert: &Alert) {
@@ -262,6 +287,35 @@ fn show(shared: &Shared, name: &PlainText, change: impl FnOnce(&mut ChannelState
     });
 }
 
+/// What is to be sent now. Nothing new is sent of a muted alert; Alertmanager goes on to get what it has of one that
+/// fires, since an alert that is not sent again is over for it.
+fn due(
+    kind: &ChannelKind,
+    alerts: &BTreeMap<AlertId, Alert>,
+    said: &BTreeMap<AlertId, Said>,
+    is_muted: impl Fn(&Alert) -> bool,
+) -> Vec<Alert> {
+    let again = *kind == ChannelKind::Alertmanager;
+    let one = |alert: &Alert| {
+        let fires = alert.state != AlertState::Resolved;
+        let said = said.get(&alert.id);
+        if is_muted(alert) {
+            let known = said.filter(|said| again && fires && said.state == AlertState::Firing)?;
+            return Some(Alert {
+                kind: known.kind,
+                ..alert.clone()
+            });
+        }
+        let is_due = match said {
+            Some(said) => !said.is_of(alert, kind) || (again && fires),
+            // Of what was over before anything was said there is nothing to say.
+            None => fires,
+        };
+        is_due.then(|| alert.clone())
+    };
+    alerts.values().filter_map(one).collect()
+}
+
 /// The rounds of a channel's thread.
 struct Round {
     channel: Channel,
@@ -280,8 +334,8 @@ impl Round {
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
         let (mut wait, mut retry) = (AGAIN, RETRY);
-        while let Some(alerts) = desk.wait(wait) {
-            if self.round(desk, &alerts) {
+        while let Some((alerts, pauses)) = desk.wait(wait) {
+            if self.round(desk, &alerts, &pauses) {
                 (wait, retry) = (AGAIN, RETRY);
             } else {
                 wait = retry;
@@ -291,20 +345,12 @@ impl Round {
     }
 
     /// Sends what is to be sent now; whether that worked.
-    fn round(&mut self, desk: &Desk, alerts: &BTreeMap<AlertId, Alert>) -> bool {
+    fn round(&mut self, desk: &Desk, alerts: &BTreeMap<AlertId, Alert>, pauses: &Pauses) -> bool {
         let now = self.clock.now();
         let silences: Vec<Silence> = self.archive.silences(now).unwrap_or_default();
-        let loud = |alert: &&Alert| !silences.iter().any(|silence| silence.covers(alert, now));
-        let again = self.channel.kind == ChannelKind::Alertmanager;
-        let due = |alert: &&Alert| {
-            let fires = alert.state != AlertState::Resolved;
-            match self.said.get(&alert.id) {
-                Some(said) => !said.is_of(alert, &self.channel.kind) || (again && fires),
-                // Of what was over before anything was said there is nothing to say.
-                None => fires,
-            }
-        };
-        let due: Vec<&Alert> = alerts.values().filter(due).filter(loud).collect();
+        let due = due(&self.channel.kind, alerts, &self.said, |alert| {
+            muted(alert, &silences, pauses, now)
+        });
         let result = self.send(now, &due);
         for alert in alerts.values() {
             let over = alert.state == AlertState::Resolved;
@@ -321,7 +367,7 @@ impl Round {
         result.is_ok()
     }
 
-    fn send(&mut self, now: UnixMillis, due: &[&Alert]) -> Result<(), String> {
+    fn send(&mut self, now: UnixMillis, due: &[Alert]) -> Result<(), String> {
         if due.is_empty() {
             return Ok(());
         }
@@ -340,20 +386,20 @@ impl Round {
                     None => Vec::new(),
                 };
                 http::post(&self.channel.url, &headers, &body)?;
-                self.remember(&[*alert], now)
+                self.remember(std::slice::from_ref(alert), now)
             }),
             ChannelKind::Mail(mail) => {
                 let mail = mail.clone();
                 let password = self.channel.secret_file.clone();
                 due.iter().try_for_each(|alert| {
                     mail::send(&mail, password.as_deref(), alert)?;
-                    self.remember(&[*alert], now)
+                    self.remember(std::slice::from_ref(alert), now)
                 })
             }
         }
     }
 
-    fn remember(&mut self, told: &[&Alert], now: UnixMillis) -> Result<(), String> {
+    fn remember(&mut self, told: &[Alert], now: UnixMillis) -> Result<(), String> {
         let before = self.said.clone();
         for alert in told {
             self.said.insert(alert.id, Said::of(alert, now));

@@ -1,0 +1,82 @@
+//! Which alerts are muted: by a silence, or by maintenance.
+
+use linerate_model::alert::{Alert, AlertPair, AlertState, Silence};
+use linerate_model::plain_text::PlainText;
+use linerate_model::watch::UnixMillis;
+use linerate_watch::watched::Watched;
+
+/// The times in which nobody is alerted for some hosts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Pauses(Vec<Pause>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Pause {
+    /// Empty = all.
+    hosts: Vec<PlainText>,
+    from_unix_s: u64,
+    until_unix_s: u64,
+}
+
+impl Pauses {
+    /// The maintenance of a plan.
+    pub(super) fn of(watched: &Watched) -> Self {
+        let name = |place: &usize| watched.hosts.get(*place).map(|host| host.name.clone());
+        let pauses = watched.maintenance.iter().map(|one| Pause {
+            hosts: one.hosts.iter().filter_map(name).collect(),
+            from_unix_s: one.from_unix_s,
+            until_unix_s: one.until_unix_s,
+        });
+        Self(pauses.collect())
+    }
+
+    /// Whether each pair of the alert that is not over has a host in maintenance.
+    fn cover(&self, alert: &Alert, now: UnixMillis) -> bool {
+        let now_s = now.0 / 1_000;
+        let lasts = |pause: &&Pause| (pause.from_unix_s..pause.until_unix_s).contains(&now_s);
+        let current: Vec<&Pause> = self.0.iter().filter(lasts).collect();
+        let rests = |pair: &AlertPair| {
+            current.iter().any(|pause| {
+                let has = |host: &PlainText| pause.hosts.contains(host);
+                pause.hosts.is_empty() || has(&pair.from) || has(&pair.to)
+            })
+        };
+        let open = |pair: &&AlertPair| pair.state != AlertState::Resolved;
+        let mut pairs: Vec<&AlertPair> = alert.pairs.iter().filter(open).collect();
+        if pairs.is_empty() {
+            pairs = alert.pairs.iter().collect();
+        }
+        !current.is_empty() && pairs.into_iter().all(rests)
+    }
+}
+
+/// Whether nothing new is sent of an alert.
+pub(super) fn muted(alert: &Alert, silences: &[Silence], pauses: &Pauses, now: UnixMillis) -> bool {
+    pauses.cover(alert, now) || silences.iter().any(|silence| silence.covers(alert, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::outbox::tests::alert;
+
+    #[test]
+    fn maintenance_mutes_an_alert_whose_pairs_all_have_a_host_in_it() {
+        let pauses = |hosts: &[&str]| {
+            Pauses(vec![Pause {
+                hosts: hosts.iter().map(|host| PlainText::from(*host)).collect(),
+                from_unix_s: 100,
+                until_unix_s: 200,
+            }])
+        };
+        let alert = alert(&[("a", "b"), ("a", "c")]);
+        let is_muted = |hosts: &[&str], second: u64| {
+            muted(&alert, &[], &pauses(hosts), UnixMillis(second * 1_000))
+        };
+        assert!(is_muted(&["a"], 100));
+        assert!(is_muted(&["b", "c"], 199));
+        assert!(is_muted(&[], 150), "all hosts");
+        assert!(!is_muted(&["b"], 150), "a > c is loud");
+        assert!(!is_muted(&["a"], 200) && !is_muted(&["a"], 99));
+        assert!(!muted(&alert, &[], &Pauses::default(), UnixMillis(150_000)));
+    }
+}
