@@ -382,7 +382,8 @@ fn mail_session(stream: TcpStream) -> String {
     answer("220 mail.example.org ESMTP");
     let (mut said, mut in_data) = (String::new(), false);
     for line in BufReader::new(stream).lines().map_while(Result::ok) {
-        said += &format!("{line}\n");
+        said.push_str(&line);
+        said.push('\n');
         match line.split(' ').next().unwrap_or_default() {
             "." if in_data => {
                 in_data = false;
