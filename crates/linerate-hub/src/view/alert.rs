@@ -293,8 +293,8 @@ fn path_is_full(alert: &Alert) -> Option<String> {
             format!("on the way from {} to {to}", cause.from[0])
         }
         (Some(_), _) => format!("of {}", cause.name),
-        (None, MeshDirection::Out) => format!("that what {} sends passes", cause.name),
-        (None, MeshDirection::In) => format!("that what {} receives passes", cause.name),
+        (None, MeshDirection::Out) => format!("on the way out of {}", cause.name),
+        (None, MeshDirection::In) => format!("on the way into {}", cause.name),
         (None, MeshDirection::Both) => format!("next to {}", cause.name),
     };
     Some(match link {
