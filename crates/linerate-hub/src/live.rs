@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub channels: Vec<ChannelState>,
     /// The plan in force.
     pub plan: PlanSummary,
+    /// Why the plan's file, which has changed, is not in force; absent = it is.
+    pub plan_trouble: Option<PlainText>,
     /// Tests that ended since the hub started, by what they came to.
     pub ended: EndedTests,
 }

@@ -14,6 +14,9 @@ pub(crate) fn page(view: &PlanView, firing: usize) -> String {
     let now = view.now;
     let content = html! {
         h1 { "Plan and schedule" }
+        @if let Some(why) = &view.live.plan_trouble {
+            p class="warning" role="alert" { "The plan's file has changed and is not in force: " (why) }
+        }
         section aria-labelledby="running" {
             h2 id="running" { "Runs now (" (view.live.running.len()) ")" }
             @if view.live.running.is_empty() { p { "No test runs." } } @else { (running(&view.live.running, now)) }

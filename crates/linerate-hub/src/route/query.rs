@@ -18,7 +18,7 @@ const MOST_CSV_ROWS: usize = 200_000;
 const MOST_DAYS: u64 = 3660;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct OfTask {
     pub(super) task: String,
 }
@@ -30,27 +30,27 @@ impl OfTask {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct OfHost {
     pub(super) name: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct OfAlerts {
     pub(super) days: Option<u64>,
 }
 
 /// The page of alerts.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct OfAlertsPage {
     /// The alert that somebody is about to silence.
     pub(super) silence: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct OfPair {
     task: String,
     from: String,
@@ -79,7 +79,7 @@ impl OfPair {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct OfRuns {
     task: Option<PlainText>,
     from: Option<PlainText>,

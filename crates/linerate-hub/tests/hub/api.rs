@@ -104,6 +104,7 @@ fn alerts_hosts_and_the_plan_say_what_pages_say() {
 fn what_is_wrong_with_a_query_is_said() {
     let hub = Served::sample();
     for (path, status) in [
+        ("/api/v1/runs?fom=node1", 400),
         ("/api/v1/runs?limit=x", 400),
         ("/api/v1/runs?outcome=good", 400),
         ("/api/v1/runs?before=1", 400),

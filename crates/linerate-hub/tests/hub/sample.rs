@@ -614,6 +614,7 @@ fn snapshot() -> Snapshot {
         waits_for: waits.map(PlainText::from),
     };
     Snapshot {
+        plan_trouble: None,
         agents: HOSTS.into_iter().map(agent).chain(stores).collect(),
         running: vec![
             test("ams1", "sin1", RunClass::Regular, 7000),

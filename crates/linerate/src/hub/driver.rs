@@ -76,6 +76,8 @@ pub(super) struct Driver<'a> {
     /// The tests that run.
     tests: BTreeMap<LeaseId, Test>,
     tests_changed: bool,
+    /// Why the plan's file, which has changed, is not in force.
+    plan_trouble: Option<PlainText>,
     /// By how much the clock was set when that was said last, ms.
     clock_set: i64,
     complained: RefCell<Option<(String, UnixMillis)>>,
@@ -132,6 +134,7 @@ impl<'a> Driver<'a> {
             tests: BTreeMap::new(),
             tests_changed: false,
             clock_set: 0,
+            plan_trouble: None,
             complained: RefCell::default(),
             made: BTreeMap::new(),
             rows: Vec::new(),
@@ -584,6 +587,7 @@ impl<'a> Driver<'a> {
             requests: self.asking.open().to_vec(),
             ended: self.stopping,
             file: self.plan.as_ref().map(|plan| plan.path().to_owned()),
+            plan_trouble: self.plan_trouble.clone(),
         };
         let folder = &self.means.folder;
         let mut written = Ok(());
@@ -605,12 +609,20 @@ impl<'a> Driver<'a> {
                 self.alerts_changed = true;
                 self.dispatcher.handle_plan(now, watched);
                 self.take_plan();
+                self.plan_trouble = None;
                 self.means
                     .printer
                     .tell("linerate hub: the plan was read again");
             }
-            Err(error) => self.complain(&format!("the plan stays as it was: {error}")),
+            Err(error) => {
+                let why = error.to_string();
+                self.complain(&format!("the plan stays as it was: {why}"));
+                self.plan_trouble = Some(why.into());
+            }
         }
+        let trouble = self.plan_trouble.clone();
+        let live = self.means.shared.live();
+        live.update(|live| live.plan_trouble = trouble);
     }
 
     /// Keeps sessions to the hosts of the plan, and shows it.

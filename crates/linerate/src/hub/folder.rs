@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
 use linerate_watch::alert::Alerts;
 use linerate_watch::dispatch::{BudgetLevel, Progress, Request};
@@ -47,6 +48,9 @@ pub(crate) struct State {
     /// The plan's file; absent = the hub has none.
     #[serde(default)]
     pub(crate) file: Option<PathBuf>,
+    /// Why that file, which has changed, is not in force; absent = it is.
+    #[serde(default)]
+    pub(crate) plan_trouble: Option<PlainText>,
 }
 
 /// A test that was asked for.

@@ -44,7 +44,15 @@ pub(super) fn heard(state: Option<&State>, now: UnixMillis) -> String {
     match state {
         None => "No hub has run with this folder.\n".to_owned(),
         Some(state) if !state.ended && now.since(state.seen) < RUNS_MILLIS => match &state.file {
-            Some(file) => format!("The hub runs, with {}.\n", file.display()),
+            Some(file) => {
+                let mut text = format!("The hub runs, with {}.\n", file.display());
+                if let Some(why) = &state.plan_trouble {
+                    text.push_str("That file has changed and is not in force: ");
+                    text.push_str(why);
+                    text.push('\n');
+                }
+                text
+            }
             None => "The hub runs, without a plan.\n".to_owned(),
         },
         Some(state) => format!(

@@ -256,6 +256,24 @@ fn what_is_measured_is_on_pages_in_the_api_and_in_the_archive() {
         let hosts = told["hosts"].as_array().unwrap();
         hosts.len() == 3 && hosts.iter().all(|host| !host["facts_at"].is_null())
     });
+    // A plan that became wrong is not in force, and everybody who asks hears why.
+    bed.plan("evry = \"1h\"", "");
+    let trouble = || hub.json("/api/v1/plan")["plan_trouble"].clone();
+    hub.wait("trouble with the plan", || {
+        text(&trouble()).contains("'evry'")
+    });
+    assert!(hub.read("/plan").contains("is not in force"));
+    let data = bed.folder.file("data");
+    let status = || {
+        run(linerate("watch status").arg("--folder").arg(&data), LONG)
+            .expect(0)
+            .out
+    };
+    hub.wait("the status", || {
+        status().contains("changed and is not in force: ")
+    });
+    bed.plan("", "");
+    hub.wait("a plan in force", || trouble().is_null());
     // It ends in the middle of a test, which has a row all the same.
     let mut cut = Vec::new();
     hub.wait("a running test", || {
