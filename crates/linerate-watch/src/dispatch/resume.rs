@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use linerate_model::plain_text::PlainText;
-use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
+use linerate_model::watch::{NotRun, RunClass, RunId, UnixMillis, WatchOutcome, WatchRun};
 
 use super::compiled::{longest, needs_without_pair};
-use super::lease::{Lease, Request};
+use super::identity::Hash;
+use super::lease::{Action, Lease, Request};
 use super::moments::{DAY_MILLIS, Due};
 use super::pending::Pending;
 use super::progress::Progress;
-use super::rows::span;
+use super::rows::{dropped, span};
 use super::{BudgetLevel, Dispatcher, GRACE_MILLIS, Running, overhead_millis};
 use crate::watched::Watched;
 
@@ -87,6 +88,7 @@ impl Dispatcher {
             new.settled = now.plus_millis(longest + GRACE_MILLIS);
         }
         new.go_on_with_pairs(past);
+        new.drop_pairs(past);
         for request in &past.requests {
             // A request whose pair is gone has no test either.
             let _ = new.request(request);
@@ -122,6 +124,33 @@ impl Dispatcher {
                 self.now
             };
             self.go_on_with_pair(pair, first, past.seen);
+        }
+    }
+
+    /// Pairs with open tests that the plan no longer has: one row for those tests, as if the plan had changed now.
+    fn drop_pairs(&mut self, past: &Resumption) {
+        for open in &past.progress.open {
+            let (task, from, to) = (&open.task, &open.from, &open.to);
+            let has_row = past.pairs.iter().any(|pair| {
+                let same = (&pair.task, &pair.from, &pair.to) == (task, from, to);
+                same && pair.last_due.is_some_and(|last| last >= open.since)
+            });
+            if has_row || self.plan.places.contains_key(&open.key()) {
+                continue;
+            }
+            let hash = Hash::new().text(task).text(from).text(to).number(open.nth);
+            self.actions.push_back(Action::Row(Box::new(WatchRun {
+                id: RunId::of(open.since, hash.wide()),
+                task: task.clone(),
+                from: from.clone(),
+                to: to.clone(),
+                class: RunClass::Regular,
+                due: open.since,
+                deadline: self.now.max(open.since),
+                started: None,
+                ended: self.now,
+                outcome: dropped(),
+            })));
         }
     }
 

@@ -34,7 +34,7 @@ impl Running {
     }
 }
 
-fn dropped() -> WatchOutcome {
+pub(super) fn dropped() -> WatchOutcome {
     WatchOutcome::NotRun {
         reason: NotRun::Dropped,
         why: "the plan was changed, and no longer has this test".into(),

@@ -780,6 +780,51 @@ fn a_hub_that_does_not_know_its_leases_waits_until_they_are_over() {
 }
 
 #[test]
+fn an_open_test_of_a_pair_that_left_the_plan_meanwhile_has_one_row() {
+    let seen = UnixMillis(NOW.0 / HOUR * HOUR);
+    let open = OpenPair::new("old".into(), "h0".into(), "h1".into(), seen);
+    let past = Resumption {
+        seen,
+        progress: Progress {
+            at: seen,
+            open: vec![open],
+            fresh: Vec::new(),
+        },
+        leases: Some(Vec::new()),
+        ..Resumption::default()
+    };
+    let rows = |past: &Resumption| {
+        let watched = plan(hosts(2), vec![fixed(task("t", &[(0, 1)], HOUR))]);
+        let now = seen.plus_millis(MINUTE);
+        let mut dispatcher = Dispatcher::resume(watched, 1, now, past);
+        let actions = std::iter::from_fn(|| dispatcher.poll_action());
+        let rows = actions.filter_map(|action| match action {
+            Action::Row(run) if run.task == "old" => Some(*run),
+            _ => None,
+        });
+        rows.collect::<Vec<WatchRun>>()
+    };
+    let found = rows(&past);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(not_run(&found[0]).0, NotRun::Dropped);
+    // The next start knows that row, and makes the same one if it was lost.
+    assert_eq!(rows(&past)[0].id, found[0].id);
+    let memory = PairMemory {
+        task: "old".into(),
+        from: "h0".into(),
+        to: "h1".into(),
+        last_due: Some(seen),
+        failures_in_a_row: 0,
+        latest: None,
+    };
+    let past = Resumption {
+        pairs: vec![memory],
+        ..past
+    };
+    assert_eq!(rows(&past), []);
+}
+
+#[test]
 fn a_day_of_a_plan_like_esnets_leaves_out_at_most_one_test_in_a_thousand() {
     let watched = like_esnet();
     let pairs: usize = watched.tasks.iter().map(|task| task.pairs.len()).sum();
