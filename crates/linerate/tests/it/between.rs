@@ -38,7 +38,7 @@ fn through(via: &str, words: &str) -> Command {
         .args(["test", "--connect-timeout", "60s", "--via", via])
         .args(words.split_whitespace())
         .env("PATH", format!("{beside}:{path}"))
-        .env("XDG_CACHE_HOME", "/nonexistent");
+        .env("XDG_CACHE_HOME", "/dev/null");
     command
 }
 

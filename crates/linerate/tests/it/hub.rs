@@ -69,7 +69,7 @@ impl Bed {
             .arg(self.folder.file("data"))
             .args(["--via", &via])
             .env("PATH", format!("{beside}:{path}"))
-            .env("XDG_CACHE_HOME", "/nonexistent");
+            .env("XDG_CACHE_HOME", "/dev/null");
         command
     }
 

@@ -268,7 +268,7 @@ impl Bed {
             .args(["--via", &via])
             .arg(folder.file("watch.toml"))
             .env("PATH", format!("{beside}:{path}"))
-            .env("XDG_CACHE_HOME", "/nonexistent");
+            .env("XDG_CACHE_HOME", "/dev/null");
         Hub::of(start(&mut command))
     }
 }

@@ -112,7 +112,7 @@ impl Bed {
             ))
             .arg(self.folder.file("watch.toml"))
             .env("PATH", format!("{beside}:{path}"))
-            .env("XDG_CACHE_HOME", "/nonexistent");
+            .env("XDG_CACHE_HOME", "/dev/null");
         command
     }
 
