@@ -47,10 +47,15 @@ pub(super) fn run(arguments: &MeasureArguments, printer: &Printer) -> Result<(),
     let names = hosts(arguments)?;
     let asked = asked(arguments, &names)?;
     let Test { plan, words, port } = test(common, arguments.ports)?;
+    let whole = schedule(names.len(), &asked, arguments.both, arguments.seed);
     if arguments.dry_run {
-        let schedule = schedule(names.len(), &asked, arguments.both, arguments.seed);
-        printer.line(&announcement(names.len(), &schedule, &plan))?;
+        printer.line(&announcement(names.len(), &whole, &plan))?;
         return Ok(());
+    }
+    if whole.rounds.iter().all(Vec::is_empty) {
+        return Err(Failure::Usage(
+            "--only leaves no pair of different hosts".to_owned(),
+        ));
     }
     let path = common.output.clone().unwrap_or_else(default_folder);
     let folder = Folder::take(&path, !arguments.resume)?;
@@ -97,7 +102,7 @@ pub(super) fn run(arguments: &MeasureArguments, printer: &Printer) -> Result<(),
         sent: Bytes(0),
         counted: 0,
     };
-    let left = course.begin(earlier, &asked, arguments.seed)?;
+    let left = course.begin(earlier, whole, arguments.seed)?;
     course.run(&left)?;
     signals::release(&stop, &[signals::INTERRUPT]);
     let mesh = course.mesh;
@@ -130,17 +135,11 @@ impl Course<'_> {
     fn begin(
         &mut self,
         earlier: Option<Mesh>,
-        asked: &Asked,
+        whole: Schedule,
         seed: u64,
     ) -> Result<Schedule, Failure> {
         let all = self.field.len();
-        let whole = schedule(all, asked, self.tests.both, seed);
         let due: Vec<Pair> = whole.rounds.into_iter().flatten().collect();
-        if due.is_empty() {
-            return Err(Failure::Usage(
-                "--only leaves no pair of different hosts".to_owned(),
-            ));
-        }
         let kept = earlier
             .map(|earlier| measured(earlier, self.tests.both))
             .unwrap_or_default();

@@ -245,8 +245,9 @@ fn pairs_are_added_until_the_trunk_is_full() {
 #[test]
 fn what_a_mesh_cannot_do_is_said_before_anything_is_sent() {
     let _beside = beside();
+    let empty = Folder::new();
     let refused = |words: &str, why: &str| {
-        let done = run(&mut linerate(words), LONG).expect(2);
+        let done = run(linerate(words).current_dir(empty.path()), LONG).expect(2);
         assert!(done.error.contains(why), "{words}: {}", done.error);
     };
     refused("mesh", "no hosts");
@@ -262,6 +263,8 @@ fn what_a_mesh_cannot_do_is_said_before_anything_is_sent() {
         "mesh trunk --from node[1-2] --to node[2-3]",
         "node2 is in --from",
     );
+    let left = std::fs::read_dir(empty.path()).unwrap();
+    assert_eq!(left.count(), 0, "what is refused makes no folder");
     let planned = run(&mut linerate("mesh node[01-16] --dry-run"), LONG).expect(0);
     let line = "240 tests between 16 hosts in 30 rounds (lower bound 30)";
     assert!(planned.out.starts_with(line), "{}", planned.out);
