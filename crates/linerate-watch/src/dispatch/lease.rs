@@ -19,6 +19,14 @@ impl End {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::From, Self::To];
 
+    /// Its place where something is kept for both: 0 or 1.
+    pub const fn at(self) -> usize {
+        match self {
+            Self::From => 0,
+            Self::To => 1,
+        }
+    }
+
     /// The other one.
     #[must_use]
     pub const fn other(self) -> Self {

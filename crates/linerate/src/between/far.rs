@@ -25,8 +25,6 @@ const SOON: Nanos = Nanos::from_millis(20_000);
 const SERVER_WAIT: &str = "60s";
 /// How long a TCP connection may take to open while it is tried who reaches whom.
 const WITHIN: [&str; 2] = ["--within", "2s"];
-/// How long a host counts its traffic.
-const LOOK: [&str; 2] = ["--traffic", "5s"];
 /// Beyond its test a client takes no longer: connecting, draining, records.
 pub(crate) const MARGIN: Nanos = Nanos::from_millis(20_000);
 /// A server whose client has ended ends within this time, or is ended.
@@ -138,17 +136,20 @@ pub(crate) fn try_connections(
     reach(session, Stage::Reach, &WITHIN, targets, &|| false)
 }
 
-/// Has a host count what passes the interface that leads to an address, for five seconds.
+/// Has a host count for a time what passes the interface that leads to an address.
 ///
 /// # Errors
 /// Why it does not say.
 pub(crate) fn traffic(
     session: &Session,
     towards: IpAddr,
+    time: Nanos,
     stop: &dyn Fn() -> bool,
 ) -> Result<Traffic, FarFailure> {
     let target = SocketAddr::new(towards, 1);
-    let said = reach(session, Stage::Traffic, &LOOK, &[target], stop)?;
+    let time = format!("{}ms", time.0 / 1_000_000);
+    let options = ["--traffic", &time];
+    let said = reach(session, Stage::Traffic, &options, &[target], stop)?;
     let none = || FarFailure::at(Stage::Traffic, session.host(), "it counted no traffic");
     said.traffic.ok_or_else(none)
 }
@@ -163,19 +164,16 @@ pub(crate) fn run(
     order: &Order<'_>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<FarRun, FarFailure> {
-    let of = |client| match client {
-        End::From => (from, to, 1),
-        End::To => (to, from, 0),
-    };
-    let open = |client| {
-        let (client, server, at) = of(client);
-        Door::open(client, server, at, order)
+    let at = |end: End| [from, to][end.at()];
+    let open = |client: End| {
+        let server = client.other();
+        Door::open(at(client), at(server), server.at(), order)
     };
     let second = order.first.other();
     let found = match open(order.first)? {
         Ok(door) => Ok((door, order.first)),
         Err(tried) => {
-            let (first, other, _) = of(order.first);
+            let (first, other) = (at(order.first), at(second));
             match order.of_the_client {
                 Some(option) => Err(format!(
                     "{} cannot connect to {} ({tried}), and with {option} the other one cannot dial",
@@ -192,7 +190,7 @@ pub(crate) fn run(
     };
     let (door, client) = found.map_err(|why| FarFailure::between(Stage::Reach, why))?;
     let roles = Roles::of(client, order.direction);
-    let (client, server, _) = of(client);
+    let (client, server) = (at(client), at(client.other()));
     progress(Progress::Ready(roles, door.at));
     let mut run = door.measure(client, roles, order, progress)?;
     if let Some(record) = &mut run.record {

@@ -8,23 +8,8 @@ use linerate_model::plan::{Direction, Family, Plan};
 
 use super::reach::{Address, Surroundings};
 
-/// One of the two hosts of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// `--from`: it sends, unless `-R` or `--bidir` says otherwise.
-    From,
-    /// `--to`.
-    To,
-}
-
-impl End {
-    pub(crate) const fn other(self) -> Self {
-        match self {
-            Self::From => Self::To,
-            Self::To => Self::From,
-        }
-    }
-}
+/// One of the two hosts of a test: `From` is `--from`, which sends unless `-R` or `--bidir` says otherwise.
+pub(crate) use linerate_watch::dispatch::End;
 
 /// Who does what in a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

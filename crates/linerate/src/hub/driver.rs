@@ -16,7 +16,9 @@ use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
 use linerate_watch::alert::{Alerts, PairName};
-use linerate_watch::dispatch::{Action, Dispatcher, End, Ending, Finished, Lease, LeaseId, Taken};
+use linerate_watch::dispatch::{
+    Action, Dispatcher, End, Ending, Finished, GRACE_MILLIS, Lease, LeaseId, Taken,
+};
 use linerate_watch::watched::{Reach, Watched, WatchedHost};
 
 use super::asking::Asking;
@@ -30,7 +32,6 @@ use super::plan_file::PlanFile;
 use super::{Happened, facts, past, shown};
 use crate::action::Failure;
 use crate::between;
-use crate::between::roles::End as Place;
 use crate::place::HostPlace;
 use crate::printer::Printer;
 
@@ -41,6 +42,8 @@ const TICK: Duration = Duration::from_millis(TICK_MILLIS);
 const ENDING: Duration = Duration::from_secs(30);
 /// So many tests run at once at most: a thread each.
 const MOST_TESTS: usize = 256;
+/// A test has ended, or was given up, before its lease is over.
+const _: () = assert!(GRACE_MILLIS * 1_000_000 > between::far::MARGIN.0);
 /// A clock that is off by this was set by somebody, ms.
 const CLOCK_MILLIS: u64 = 60_000;
 /// The same trouble is printed again after this time, ms.
@@ -424,10 +427,7 @@ impl<'a> Driver<'a> {
             ],
             names: [from.name.to_string(), to.name.to_string()],
             ports: [self.port(from, End::From)?, self.port(to, End::To)?],
-            first: match lease.client {
-                End::From => Place::From,
-                End::To => Place::To,
-            },
+            first: lease.client,
             owner: self.owner.clone(),
             within: load.plus(between::far::MARGIN),
             stop: Arc::default(),

@@ -22,7 +22,7 @@ use super::hosts::Standing;
 use super::quiet;
 use crate::between::failure::{FarFailure, Stage};
 use crate::between::far::{self, FarRun, Order, Party, Progress};
-use crate::between::roles::{Choice, End as Place};
+use crate::between::roles::Choice;
 
 /// A host's end of a test.
 pub(super) enum Side {
@@ -52,7 +52,7 @@ pub(super) struct Assignment {
     /// The port of each end to serve on; absent = any.
     pub(super) ports: [Option<u16>; 2],
     /// Who dials, where it can.
-    pub(super) first: Place,
+    pub(super) first: End,
     pub(super) owner: String,
     pub(super) within: Nanos,
     /// Set once the lease is over, or the hub ends.
@@ -71,19 +71,18 @@ pub(super) struct Made {
 /// Makes it, and tells the driver when its load begins and when it has ended.
 pub(super) fn make(assignment: &Assignment, clock: HubClock, told: &Sender<Happened>) {
     let mut started = None;
-    let mut run = || {
-        let others = assignment.quiet.map(|most| quiet::look(assignment, most));
-        if let Some(used) = others.transpose()?.flatten() {
-            return Ok(Err(used));
-        }
-        let ready = &mut || {
-            started = Some(clock.now());
-            // A driver that has gone needs no more news.
-            drop(told.send(Happened::Started(assignment.lease)));
-        };
-        run(assignment, ready).map(Ok)
+    let mut ready = || {
+        started = Some(clock.now());
+        // A driver that has gone needs no more news.
+        drop(told.send(Happened::Started(assignment.lease)));
     };
-    let run = run();
+    let others = assignment.quiet.map(|most| quiet::look(assignment, most));
+    let others = others.transpose().map(Option::flatten);
+    let run = match others {
+        Ok(None) => run(assignment, &mut ready).map_err(|failure| assignment.ending_of(&failure)),
+        Ok(Some((end, share))) => Err(Ending::Traffic(end, share)),
+        Err(failure) => Err(assignment.ending_of(&failure)),
+    };
     let ended = clock.now();
     let mut made = Made {
         lease: assignment.lease,
@@ -97,9 +96,8 @@ pub(super) fn make(assignment: &Assignment, clock: HubClock, told: &Sender<Happe
         finding: None,
     };
     match run {
-        Ok(Ok((record, flow))) => made.take(assignment, &record, flow),
-        Ok(Err((end, share))) => made.finished.ending = Ending::Traffic(end, share),
-        Err(failure) => made.finished.ending = assignment.ending_of(&failure),
+        Ok((record, flow)) => made.take(assignment, &record, flow),
+        Err(ending) => made.finished.ending = ending,
     }
     drop(told.send(Happened::Finished(Box::new(made))));
 }
@@ -211,7 +209,7 @@ fn run(assignment: &Assignment, ready: &mut dyn FnMut()) -> Result<(RunRecord, F
         [Side::Agent(from), Side::Agent(to)] => {
             let choices = [assignment.dialled(0)?, assignment.dialled(1)?];
             order.addresses = choices.each_ref().map(Option::as_ref);
-            let mut client = Place::From;
+            let mut client = End::From;
             let parties = [assignment.party(0, from), assignment.party(1, to)];
             let run = far::run(parties[0], parties[1], &order, &mut |progress| {
                 if let Progress::Ready(roles, _) = progress {
@@ -220,8 +218,8 @@ fn run(assignment: &Assignment, ready: &mut dyn FnMut()) -> Result<(RunRecord, F
                 }
             })?;
             let flow = match client {
-                Place::From => Flow::ClientToServer,
-                Place::To => Flow::ServerToClient,
+                End::From => Flow::ClientToServer,
+                End::To => Flow::ServerToClient,
             };
             Ok((record(run)?, flow))
         }

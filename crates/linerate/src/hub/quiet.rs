@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
-use linerate_model::units::BitRate;
-use linerate_watch::dispatch::End;
+use linerate_model::units::{BitRate, Nanos};
+use linerate_watch::dispatch::{End, LOOK_MILLIS};
 
 use super::hosts::Standing;
 use super::measuring::{Assignment, Side};
@@ -33,18 +33,16 @@ pub(super) fn look(assignment: &Assignment, most: f64) -> Result<Option<(End, f6
 
 /// The share of its link that others use at an end; `None` where it has no agent.
 fn share(assignment: &Assignment, end: End) -> Result<Option<f64>, FarFailure> {
-    let (at, peer) = match end {
-        End::From => (0, 1),
-        End::To => (1, 0),
-    };
+    let at = end.at();
     let Side::Agent(standing) = &assignment.sides[at] else {
         return Ok(None);
     };
     let failed = |why: &str| FarFailure::at(Stage::Traffic, &assignment.names[at], why);
-    let towards = towards(assignment, standing, peer)
+    let towards = towards(assignment, standing, end.other())
         .ok_or_else(|| failed("no address of the other host is known"))?;
     let stop = || assignment.stop.load(Ordering::Relaxed);
-    let traffic = far::traffic(&standing.session, towards, &stop)?;
+    let time = Nanos::from_millis(LOOK_MILLIS);
+    let traffic = far::traffic(&standing.session, towards, time, &stop)?;
     let used = of(&traffic, end, assignment.links[at]);
     let unknown = "how fast its link is nobody knows: give `link` to this host in the plan";
     used.map(Some).ok_or_else(|| failed(unknown))
@@ -60,9 +58,9 @@ fn of(traffic: &Traffic, end: End, link: Option<BitRate>) -> Option<f64> {
 }
 
 /// The address that a test would dial or be dialled from.
-fn towards(assignment: &Assignment, own: &Standing, peer: usize) -> Option<IpAddr> {
-    let by_plan = assignment.addresses[peer].parse().ok();
-    let found = || match &assignment.sides[peer] {
+fn towards(assignment: &Assignment, own: &Standing, peer: End) -> Option<IpAddr> {
+    let by_plan = assignment.addresses[peer.at()].parse().ok();
+    let found = || match &assignment.sides[peer.at()] {
         Side::Agent(other) => {
             let family = assignment.plan.family;
             let all = candidates(&other.surroundings, &own.surroundings, None, family);
