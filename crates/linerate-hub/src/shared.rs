@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
+use linerate_watch::alert::PairName;
 
 use crate::live::Live;
 use crate::store::Store;
@@ -16,19 +16,8 @@ pub struct Shared {
     asks: Box<Asks>,
 }
 
-/// Takes a wish for a test; the id that its row will have, or why there is none.
-type Asks = dyn Fn(TestWanted) -> Result<RunId, String> + Send + Sync;
-
-/// A pair that somebody wants to be tested now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestWanted {
-    /// The task.
-    pub task: PlainText,
-    /// The sending host.
-    pub from: PlainText,
-    /// The receiving host.
-    pub to: PlainText,
-}
+/// Asks for a test of a pair now; the id that its row will have, or why there is none.
+type Asks = dyn Fn(PairName) -> Result<RunId, String> + Send + Sync;
 
 impl Shared {
     /// Of an archive and the hub's clock: one reading of the wall clock at its start plus the monotonic clock.
@@ -48,14 +37,14 @@ impl Shared {
     #[must_use]
     pub fn with_tests(
         mut self,
-        asks: impl Fn(TestWanted) -> Result<RunId, String> + Send + Sync + 'static,
+        asks: impl Fn(PairName) -> Result<RunId, String> + Send + Sync + 'static,
     ) -> Self {
         self.asks = Box::new(asks);
         self
     }
 
     /// Asks for a test; may block for some seconds.
-    pub(crate) fn ask(&self, wanted: TestWanted) -> Result<RunId, String> {
+    pub(crate) fn ask(&self, wanted: PairName) -> Result<RunId, String> {
         (self.asks)(wanted)
     }
 

@@ -91,6 +91,19 @@ pub enum AlertKind {
     Changed,
 }
 
+impl Alert {
+    /// Its pairs that are not over; of an alert that is over, all of them.
+    pub fn current_pairs(&self) -> Vec<&AlertPair> {
+        let open = |pair: &&AlertPair| pair.state != AlertState::Resolved;
+        let pairs: Vec<&AlertPair> = self.pairs.iter().filter(open).collect();
+        if pairs.is_empty() {
+            self.pairs.iter().collect()
+        } else {
+            pairs
+        }
+    }
+}
+
 impl AlertKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Slow, Self::Failing, Self::Silent, Self::Changed];
@@ -366,14 +379,9 @@ pub enum MatcherOf {
 impl Silence {
     /// Whether it mutes the alert at this moment: each pair of the alert that is not resolved has to match.
     pub fn covers(&self, alert: &Alert, now: UnixMillis) -> bool {
-        let open = |pair: &&AlertPair| pair.state != AlertState::Resolved;
-        let mut pairs: Vec<&AlertPair> = alert.pairs.iter().filter(open).collect();
-        if pairs.is_empty() {
-            pairs = alert.pairs.iter().collect();
-        }
         (self.since..self.until).contains(&now)
             && !self.matchers.is_empty()
-            && pairs.iter().all(|pair| {
+            && alert.current_pairs().into_iter().all(|pair| {
                 self.matchers
                     .iter()
                     .all(|matcher| matcher.matches(alert, pair))

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::{Sheet, counted, document, encoded, host_address, time};
 use crate::live::{AgentState, ReachedBy};
 use crate::moment;
+use crate::view::alert::changed;
 use crate::view::audit::{AuditView, SettingView, WrongView};
 use crate::view::host::{HostView, InterfaceView, KERNEL};
 
@@ -68,7 +69,7 @@ fn row(host: &HostView, now: UnixMillis) -> Markup {
             td class="keep" { (audit_in_short(host)) }
             td class="keep" { (side(host.sends)) }
             td class="keep" { (side(host.receives)) }
-            td class="change" { @match host.changes.first() { Some(first) => { (changed(first)) " " span class="age" { (moment::ago(first.first_after, now)) } }, None => "–" } }
+            td class="change" { @match host.changes.first() { Some(first) => { (changed(first)) "." " " span class="age" { (moment::ago(first.first_after, now)) } }, None => "–" } }
             td class="keep" { (seen.map_or_else(|| "–".to_owned(), |seen| moment::ago(seen, now))) }
             td class="keep" { (host.fact(KERNEL).map_or("–", |kernel| kernel)) }
             td { @if host.interfaces.is_empty() { "–" } @for interface in host.interfaces.iter().take(3) { span class="item" { (in_short(interface)) } " " } @if host.interfaces.len() > 3 { "and " (host.interfaces.len() - 3) " more" } }
@@ -101,15 +102,6 @@ fn in_short(interface: &InterfaceView) -> String {
 
 fn speed(mbps: u32) -> String {
     BitRate(u64::from(mbps) * 1_000_000).to_string()
-}
-
-/// A change on the page of its own host: `kernel changed from 5.14 to 6.1.`
-fn changed(change: &HostChange) -> String {
-    let sentence = crate::view::alert::change(change);
-    let prefix = format!("On {}, ", change.host);
-    sentence
-        .strip_prefix(&prefix)
-        .map_or(sentence.clone(), str::to_owned)
 }
 
 fn agent(agent: Option<&AgentState>) -> Markup {
@@ -245,7 +237,7 @@ fn to_set(setting: &SettingView) -> Markup {
 pub(crate) fn changes(changes: &[HostChange], now: UnixMillis) -> Markup {
     html! {
         @if changes.is_empty() { p { "Nothing that is known." } } @else {
-            ul class="changes" { @for one in changes { li { (time(one.first_after, now, true)) " " (changed(one)) } } }
+            ul class="changes" { @for one in changes { li { (time(one.first_after, now, true)) " " (changed(one)) "." } } }
         }
     }
 }

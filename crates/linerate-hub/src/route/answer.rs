@@ -1,7 +1,7 @@
 //! Answers: made on a thread that may block, at most a few at a time.
 
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use serde::Serialize;
 use serde_json::json;
 
@@ -73,6 +73,27 @@ fn with(status: StatusCode, kind: &'static str, body: impl Into<axum::body::Body
     (status, [(header::CONTENT_TYPE, kind)], body.into()).into_response()
 }
 
+/// What a form changes: where it worked the page that the change names, else one that says why it did not.
+pub(super) async fn form(
+    hub: Hub,
+    change: impl FnOnce(&Shared) -> Result<String, Refusal> + Send + 'static,
+) -> Response {
+    let answer = made(hub, |shared| {
+        change(shared).map_err(|refusal| failure(refusal, shared))
+    });
+    match answer.await {
+        Some(Ok(address)) => Redirect::to(&address).into_response(),
+        Some(Err((status, page))) => with(status, HTML, page),
+        None => broken(),
+    }
+}
+
+/// A page that says why there is no answer.
+fn failure(refusal: Refusal, shared: &Shared) -> (StatusCode, String) {
+    let (status, title, sentence) = refusal.words();
+    (status, page::failure(title, &sentence, shared.now()))
+}
+
 /// A page.
 pub(super) async fn page(
     hub: Hub,
@@ -80,10 +101,7 @@ pub(super) async fn page(
 ) -> Response {
     let answer = made(hub, |shared| match make(shared) {
         Ok(page) => (StatusCode::OK, page),
-        Err(refusal) => {
-            let (status, title, sentence) = refusal.words();
-            (status, page::failure(title, &sentence, shared.now()))
-        }
+        Err(refusal) => failure(refusal, shared),
     });
     match answer.await {
         Some((status, page)) => with(status, HTML, page),

@@ -1,22 +1,22 @@
 //! Silences: their list, a new one, and an end before its time.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::extract::rejection::{FormRejection, JsonRejection};
 use axum::extract::{Form, Json, Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use linerate_model::alert::{Matcher, MatcherOf, Silence};
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::UnixMillis;
 use serde::{Deserialize, Serialize};
 
 use super::Hub;
-use super::answer::{self, JSON, Refusal, data, json_of};
-use crate::access::Caller;
+use super::answer::{JSON, Refusal, data, form, json_of};
+use crate::access::{Caller, random};
 use crate::moment::DAY;
 use crate::shared::Shared;
 
+/// The list of silences on the page of alerts.
+const LIST: &str = "/alerts#silences";
 /// A silence ends within this time, ms.
 const LONGEST_MILLIS: u64 = 366 * DAY;
 /// Silences in force at most.
@@ -106,9 +106,7 @@ impl Wanted {
         if self.why.len() > LONGEST_WORDS || by.len() > LONGEST_WORDS {
             return refused("Who and why have at most 1,000 bytes each.");
         }
-        let mut random = [0; 8];
-        aws_lc_rs::rand::fill(&mut random)
-            .map_err(|_| Refusal::Query("The system has no random numbers.".to_owned()))?;
+        let random = random().map_err(Refusal::Query)?;
         Ok(Silence {
             // Programs that read JSON numbers as floating point have 53 bits.
             id: u64::from_be_bytes(random) >> 12,
@@ -200,9 +198,11 @@ pub(super) async fn make_by_form(
     Extension(caller): Extension<Caller>,
     filled: Result<Form<Filled>, FormRejection>,
 ) -> Response {
-    by_form(hub, move |hub, shared| {
+    let at = hub.clone();
+    form(hub, move |shared| {
         let Form(filled) = filled.map_err(|error| Refusal::Query(error.body_text()))?;
-        begun(hub, shared, &caller, filled.wanted(shared.now()))
+        begun(&at, shared, &caller, filled.wanted(shared.now()))?;
+        Ok(LIST.to_owned())
     })
     .await
 }
@@ -212,21 +212,10 @@ pub(super) async fn end_by_form(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Response {
-    by_form(hub, move |hub, shared| ended(hub, shared, &caller, &id)).await
-}
-
-/// Back to the page where it worked, else a page that says why it did not.
-async fn by_form(
-    hub: Hub,
-    change: impl FnOnce(&Hub, &Shared) -> Result<Silence, Refusal> + Send + 'static,
-) -> Response {
-    let at = Arc::new(hub.clone());
-    let answer = answer::page(hub, move |shared| {
-        change(&at, shared).map(|_| String::new())
-    });
-    let answer = answer.await;
-    if answer.status().is_success() {
-        return Redirect::to("/alerts#silences").into_response();
-    }
-    answer
+    let at = hub.clone();
+    form(hub, move |shared| {
+        ended(&at, shared, &caller, &id)?;
+        Ok(LIST.to_owned())
+    })
+    .await
 }

@@ -3,16 +3,17 @@
 use axum::Extension;
 use axum::extract::rejection::{FormRejection, JsonRejection};
 use axum::extract::{Form, Json, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::RunId;
+use linerate_watch::alert::PairName;
 use serde::{Deserialize, Serialize};
 
 use super::Hub;
-use super::answer::{self, JSON, Refusal, data, json_of};
+use super::answer::{JSON, Refusal, data, form, json_of};
 use crate::access::Caller;
 use crate::page::pair_address;
-use crate::shared::{Shared, TestWanted};
+use crate::shared::Shared;
 
 /// Of which pair.
 #[derive(Deserialize)]
@@ -29,16 +30,12 @@ struct Answer {
 }
 
 impl Pair {
-    fn ask(&self, hub: &Hub, shared: &Shared, caller: &Caller) -> Result<RunId, Refusal> {
-        let wanted = TestWanted {
-            task: self.task.clone(),
-            from: self.from.clone(),
-            to: self.to.clone(),
-        };
-        let id = shared.ask(wanted).map_err(Refusal::Query)?;
-        let (task, from, to) = (&self.task, &self.from, &self.to);
-        hub.access
-            .note(caller, &format!("asked for a test: {task} {from} > {to}"));
+    fn ask(self, hub: &Hub, shared: &Shared, caller: &Caller) -> Result<RunId, Refusal> {
+        let Self { task, from, to } = self;
+        let asked = format!("asked for a test: {task} {from} > {to}");
+        let id = shared.ask(PairName { task, from, to });
+        let id = id.map_err(Refusal::Query)?;
+        hub.access.note(caller, &asked);
         Ok(id)
     }
 }
@@ -62,18 +59,11 @@ pub(super) async fn ask_by_form(
     Extension(caller): Extension<Caller>,
     pair: Result<Form<Pair>, FormRejection>,
 ) -> Response {
-    let back = pair
-        .as_ref()
-        .ok()
-        .map(|Form(pair)| pair_address(&pair.task, &pair.from, &pair.to));
     let at = hub.clone();
-    let answer = answer::page(hub, move |shared| {
+    form(hub, move |shared| {
         let Form(pair) = pair.map_err(|error| Refusal::Query(error.body_text()))?;
-        pair.ask(&at, shared, &caller).map(|_| String::new())
-    });
-    let answer = answer.await;
-    match back {
-        Some(back) if answer.status().is_success() => Redirect::to(&back).into_response(),
-        _ => answer,
-    }
+        let page = pair_address(&pair.task, &pair.from, &pair.to);
+        pair.ask(&at, shared, &caller).map(|_| page)
+    })
+    .await
 }

@@ -11,7 +11,7 @@ use linerate_model::watch::UnixMillis;
 use linerate_watch::alert::PASSES_THAT_END;
 use serde::Serialize;
 
-use crate::moment::{self, minute};
+use crate::moment::minute;
 use crate::shared::Shared;
 use crate::store::StoreError;
 
@@ -44,7 +44,7 @@ impl AlertView {
             why: why(alert),
             what_to_do: what_to_do(alert),
             silenced: silence.map(|silence| {
-                let until = crate::moment::minute(silence.until);
+                let until = minute(silence.until);
                 format!("until {until} by {}: {}", silence.by, silence.why)
             }),
             alert: alert.clone(),
@@ -106,13 +106,8 @@ fn why(alert: &Alert) -> Vec<String> {
         said.extend(votes(finding));
     }
     said.extend(alert.host_changes.iter().take(3).map(seen));
-    let over = |pair: &&AlertPair| pair.state == AlertState::Resolved;
-    let all_over = alert.pairs.iter().all(|pair| over(&pair));
-    let worst = alert
-        .pairs
-        .iter()
-        .filter(|pair| all_over || !over(pair))
-        .filter_map(|pair| pair.compared.as_ref().map(|c| (pair, c)));
+    let pairs = alert.current_pairs().into_iter();
+    let worst = pairs.filter_map(|pair| pair.compared.as_ref().map(|c| (pair, c)));
     let worst = worst.min_by(|a, b| {
         (a.1.goodput_bps / a.1.floor_bps).total_cmp(&(b.1.goodput_bps / b.1.floor_bps))
     });
@@ -212,28 +207,24 @@ pub(crate) fn comparison(compared: &Compared) -> String {
 
 /// `On b, kernel changed from 5.14 to 6.1.`
 pub(crate) fn change(change: &HostChange) -> String {
-    let HostChange {
-        host,
-        fact,
-        before,
-        after,
-        ..
-    } = change;
-    match (before, after) {
-        (Some(before), Some(after)) => {
-            format!("On {host}, {fact} changed from {before} to {after}.")
-        }
-        (None, Some(after)) => format!("On {host}, {fact} is new: {after}."),
-        (Some(before), None) => format!("On {host}, {fact} is gone; it was {before}."),
-        (None, None) => format!("On {host}, {fact} changed."),
+    format!("On {}, {}.", change.host, changed(change))
+}
+
+/// What changed, where it is clear on which host: `kernel changed from 5.14 to 6.1`.
+pub(crate) fn changed(change: &HostChange) -> String {
+    let fact = &change.fact;
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => format!("{fact} changed from {before} to {after}"),
+        (None, Some(after)) => format!("{fact} is new: {after}"),
+        (Some(before), None) => format!("{fact} is gone; it was {before}"),
+        (None, None) => format!("{fact} changed"),
     }
 }
 
 /// A change with the moment when it was first seen.
 fn seen(one: &HostChange) -> String {
-    let sentence = change(one);
-    let when = moment::minute(one.first_after);
-    format!("{} (seen {when}).", sentence.trim_end_matches('.'))
+    let when = minute(one.first_after);
+    format!("On {}, {} (seen {when}).", one.host, changed(one))
 }
 
 fn what_to_do(alert: &Alert) -> Vec<String> {

@@ -1,13 +1,18 @@
 //! From results to alerts: one state machine for each pair of each task, and one alert for what several pairs have in common.
 //!
-//! A FAIL makes a pair suspect and asks for two confirming tests within ten minutes, for the finding's counter-test and for
-//! the facts of both hosts. It fires when three of its latest four tests are bad, confirmations included, and is resolved after two PASS in a row; an
-//! INCONCLUSIVE counts for neither, and a test that does not count is no result. Two failures in a row fire; where nothing fires, no result for 2.5 periods fires, a period later for each of two tests for which
-//! the hub had no time; the rest of a pair after failures does not count. What a silence ends with goes on as the same
-//! alert where it is bad. A fall of goodput of 5 % or
-//! more that breaks no floor fires when two confirming tests are low as well. While something is wrong with a pair, its
-//! baseline is that of before, so that a fault does not become normal by lasting; [`Alerts::accept`] makes it so. Other
-//! options of a task's tests begin a new baseline. An alert has the figures of the latest test below what is expected.
+//! - A FAIL makes a pair suspect. It asks for two confirming tests within ten minutes, for the finding's counter-test, and
+//!   for the facts of both hosts.
+//! - A pair fires when three of its latest four tests are bad, confirmations included, and is resolved after two PASS in a
+//!   row. An INCONCLUSIVE counts for neither, and a test that does not count is no result.
+//! - Two failures in a row fire. A fall of goodput of 5 % or more that breaks no floor fires when two confirming tests are
+//!   low as well.
+//! - Where nothing fires, no result for 2.5 periods fires: a period later for each of two tests for which the hub had no
+//!   time; the rest of a pair after failures does not count. What a silence ends with goes on as the same alert where it is
+//!   bad.
+//!
+//! While something is wrong with a pair, its baseline is that of before, so that a fault does not become normal by lasting;
+//! [`Alerts::accept`] makes it so. Other options of a task's tests begin a new baseline. An alert has the figures of the
+//! latest test below what is expected.
 //!
 //! Handle what happened, then drain [`Alerts::poll_action`]. [`Alerts::poll_timeout`] says when [`Alerts::handle_time`] is due
 //! next. The whole is serialisable; after a restart the driver calls [`Alerts::handle_plan`], then [`Alerts::handle_past`]

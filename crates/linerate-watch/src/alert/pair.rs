@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::trouble::Trouble;
 use crate::baseline::{Baseline, History, Regime};
 use crate::change_points::Cusum;
+use crate::dispatch::agent_was;
 use crate::expectation::{self, Bounds, Floor};
 use crate::watched::Expected;
 
@@ -370,12 +371,12 @@ impl Watch {
         }
     }
 
-    /// The host whose agent was away, as the dispatcher's words name it; empty where they do not.
+    /// The host whose agent was away, by the sentence that the dispatcher makes; empty where that names none.
     fn named_in(&self, why: &str) -> PlainText {
         let ends = [&self.from, &self.to];
         let named = ends
             .into_iter()
-            .find(|host| why.starts_with(&format!("the agent of {host} was ")));
+            .find(|host| why.starts_with(&agent_was(host)));
         named.cloned().unwrap_or_default()
     }
 

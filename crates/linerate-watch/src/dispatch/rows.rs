@@ -157,10 +157,10 @@ impl Dispatcher {
                 )
             }
             Block::Maintenance(why) => format!("maintenance for {waited} of {window}: {why}"),
-            Block::Away(end) => format!(
-                "the agent of {} was not connected for {waited} of {window}",
-                self.host_of(test, *end)
-            ),
+            Block::Away(end) => {
+                let host = self.host_of(test, *end);
+                format!("{}not connected for {waited} of {window}", agent_was(host))
+            }
             Block::PairFailed => format!(
                 "the pair rested for {waited} of {window}, because {} tests in a row failed",
                 self.pairs[test.pair].failures
@@ -189,6 +189,11 @@ impl Dispatcher {
         };
         why.into()
     }
+}
+
+/// What the sentence of a test begins with that waited for this host's agent: rows name the host nowhere else.
+pub(crate) fn agent_was(host: &str) -> String {
+    format!("the agent of {host} was ")
 }
 
 /// A time in words: its two largest units.

@@ -1,6 +1,5 @@
 //! Tests that alerts ask for, to confirm and to decide what limits, and that people ask for.
 
-use linerate_hub::shared::TestWanted;
 use linerate_model::watch::{RunClass, RunId, UnixMillis, WatchRun};
 use linerate_watch::alert::PairName;
 use linerate_watch::dispatch::{Dispatcher, OVERHEAD_MILLIS, Request};
@@ -57,14 +56,9 @@ impl Asking {
         };
         let due = at.max(now);
         let request = Request {
-            task: pair.task.clone(),
-            from: pair.from.clone(),
-            to: pair.to.clone(),
-            class: RunClass::Confirm,
-            due,
-            deadline: due.plus_millis(takes + OVERHEAD_MILLIS + WAIT_MILLIS),
             number: u64::from(finding.is_some()),
             load_millis: finding.is_some().then_some(takes),
+            ..request(pair, RunClass::Confirm, due, takes)
         };
         // A pair that has just left the plan needs no test.
         if let Ok(run) = dispatcher.handle_request(now, &request) {
@@ -82,13 +76,12 @@ impl Asking {
         &mut self,
         dispatcher: &mut Dispatcher,
         now: UnixMillis,
-        wanted: &TestWanted,
+        pair: &PairName,
     ) -> Result<RunId, String> {
-        let TestWanted { task, from, to } = wanted;
         let by_hand = |asked: &&Asked| asked.request.class == RunClass::OnDemand;
         let same = |asked: &&Asked| {
             let request = &asked.request;
-            (&request.task, &request.from, &request.to) == (task, from, to)
+            (&request.task, &request.from, &request.to) == (&pair.task, &pair.from, &pair.to)
         };
         let mut waiting = self.open.iter().filter(by_hand);
         if let Some(asked) = waiting.clone().find(same) {
@@ -99,19 +92,9 @@ impl Asking {
                 "{MOST_BY_HAND} tests that were asked for wait already; try again when some have ended."
             ));
         }
-        let watched = dispatcher.watched();
-        let known = watched.tasks.iter().find(|known| known.name == *task);
-        let takes = known.map_or(0, |task| task.load_millis) + OVERHEAD_MILLIS;
-        let request = Request {
-            task: task.clone(),
-            from: from.clone(),
-            to: to.clone(),
-            class: RunClass::OnDemand,
-            due: now,
-            deadline: now.plus_millis(takes + WAIT_MILLIS),
-            number: 0,
-            load_millis: None,
-        };
+        // The dispatcher says where the plan does not have the pair.
+        let takes = load(dispatcher.watched(), pair).unwrap_or_default();
+        let request = request(pair, RunClass::OnDemand, now, takes);
         let run = dispatcher.handle_request(now, &request);
         let run = run.map_err(|error| error.to_string())?;
         self.open.push(Asked {
@@ -126,6 +109,20 @@ impl Asking {
     pub(super) fn ended(&mut self, run: &WatchRun) -> Option<String> {
         let at = self.open.iter().position(|asked| asked.run == run.id)?;
         self.open.swap_remove(at).finding
+    }
+}
+
+/// A request for a test that takes so long, ms, beside what every test books.
+fn request(pair: &PairName, class: RunClass, due: UnixMillis, takes: u64) -> Request {
+    Request {
+        task: pair.task.clone(),
+        from: pair.from.clone(),
+        to: pair.to.clone(),
+        class,
+        due,
+        deadline: due.plus_millis(takes + OVERHEAD_MILLIS + WAIT_MILLIS),
+        number: 0,
+        load_millis: None,
     }
 }
 

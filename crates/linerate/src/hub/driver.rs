@@ -79,8 +79,6 @@ pub(super) struct Driver<'a> {
     /// The tests that run.
     tests: BTreeMap<LeaseId, Test>,
     tests_changed: bool,
-    /// Why the plan's file, which has changed, is not in force.
-    plan_trouble: Option<PlainText>,
     /// By how much the clock was set when that was said last, ms.
     clock_set: i64,
     complained: RefCell<Option<(String, UnixMillis)>>,
@@ -137,7 +135,6 @@ impl<'a> Driver<'a> {
             tests: BTreeMap::new(),
             tests_changed: false,
             clock_set: 0,
-            plan_trouble: None,
             complained: RefCell::default(),
             made: BTreeMap::new(),
             rows: Vec::new(),
@@ -587,7 +584,7 @@ impl<'a> Driver<'a> {
             requests: self.asking.open().to_vec(),
             ended: self.stopping,
             file: self.plan.as_ref().map(|plan| plan.path().to_owned()),
-            plan_trouble: self.plan_trouble.clone(),
+            plan_trouble: self.plan_trouble(),
         };
         let folder = &self.means.folder;
         let mut written = Ok(());
@@ -609,20 +606,19 @@ impl<'a> Driver<'a> {
                 self.alerts_changed = true;
                 self.dispatcher.handle_plan(now, watched);
                 self.take_plan();
-                self.plan_trouble = None;
                 self.means
                     .printer
                     .tell("linerate hub: the plan was read again");
             }
-            Err(error) => {
-                let why = error.to_string();
-                self.complain(&format!("the plan stays as it was: {why}"));
-                self.plan_trouble = Some(why.into());
-            }
+            Err(error) => self.complain(&format!("the plan stays as it was: {error}")),
         }
-        let trouble = self.plan_trouble.clone();
+        let trouble = self.plan_trouble();
         let live = self.means.shared.live();
         live.update(|live| live.plan_trouble = trouble);
+    }
+
+    fn plan_trouble(&self) -> Option<PlainText> {
+        self.plan.as_ref().and_then(PlanFile::trouble).cloned()
     }
 
     /// Keeps sessions to the hosts of the plan, and shows it.

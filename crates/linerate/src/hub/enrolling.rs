@@ -83,11 +83,7 @@ pub(super) fn now() -> UnixMillis {
 
 impl FolderArguments {
     fn agents(&self) -> Result<PathBuf, Failure> {
-        let folder = match &self.folder {
-            Some(folder) => folder.clone(),
-            None => folder::usual()?,
-        };
-        Ok(folder.join(AGENTS))
+        Ok(folder::given_or_usual(self.folder.as_ref())?.join(AGENTS))
     }
 }
 

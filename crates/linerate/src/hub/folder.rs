@@ -117,8 +117,12 @@ pub(crate) fn state(path: &Path) -> Result<Option<State>, Failure> {
     read(&path.join(STATE))
 }
 
-/// The folder where nobody names one.
-pub(crate) fn usual() -> Result<PathBuf, Failure> {
+/// The folder that somebody named, else the usual one.
+pub(crate) fn given_or_usual(given: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+    given.cloned().map_or_else(usual, Ok)
+}
+
+fn usual() -> Result<PathBuf, Failure> {
     if linerate_kernel::process::user() == 0 {
         return Ok("/var/lib/linerate".into());
     }

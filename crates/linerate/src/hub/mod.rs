@@ -20,6 +20,7 @@ mod past;
 mod plan_file;
 mod quiet;
 mod shown;
+mod stamp;
 mod users;
 
 use std::net::{SocketAddr, TcpListener};
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 use linerate_archive::{Archive, Retention};
 use linerate_hub::access::{Door, TlsError, TlsFiles, Transport};
-use linerate_hub::shared::{Shared, TestWanted};
+use linerate_hub::shared::Shared;
 use linerate_hub::{ServeError, Serving, serve_behind};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::raise_descriptor_limit;
@@ -39,6 +40,7 @@ use linerate_kernel::thread::SignalFd;
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::RunId;
+use linerate_watch::alert::PairName;
 use linerate_watch::dispatch::LeaseId;
 
 use crate::action::Failure;
@@ -69,7 +71,7 @@ enum Happened {
     /// Whether a host can be reached, which the dispatcher asked.
     Checked(String, Result<(), PlainText>),
     /// Somebody wants a test now, and an answer.
-    Wanted(TestWanted, Sender<Result<RunId, String>>),
+    Wanted(PairName, Sender<Result<RunId, String>>),
     /// The plan is to be read again.
     Reload,
     /// The hub is to end.
@@ -116,10 +118,7 @@ fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take(&[signals::TERMINATE, signals::INTERRUPT, signals::HANGUP])?;
     // Where the limit stays, sessions say so.
     drop(raise_descriptor_limit());
-    let path = match &arguments.folder {
-        Some(path) => path.clone(),
-        None => folder::usual()?,
-    };
+    let path = folder::given_or_usual(arguments.folder.as_ref())?;
     // Before the archive, so that a refusal changes nothing.
     let door = door(arguments, &path)?;
     door.check(arguments.listen)?;
@@ -202,7 +201,7 @@ const fn scheme(door: &Door) -> &'static str {
 }
 
 /// Asks the driver for a test.
-fn asks(told: Sender<Happened>) -> impl Fn(TestWanted) -> Result<RunId, String> {
+fn asks(told: Sender<Happened>) -> impl Fn(PairName) -> Result<RunId, String> {
     move |wanted| {
         let (answer, answered) = mpsc::channel();
         let away = || "The hub is busy or about to end; try again.".to_owned();

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
+use linerate_model::plain_text::PlainText;
 use linerate_watch::watched::Watched;
 
+use super::stamp::Stamp;
 use crate::action::Failure;
 use crate::nodes::GroupArguments;
 use crate::watch::file;
@@ -14,7 +15,9 @@ use crate::watch::file;
 pub(super) struct PlanFile {
     path: PathBuf,
     groups: GroupArguments,
-    read: Option<(SystemTime, u64)>,
+    read: Option<Stamp>,
+    /// Why what was read last is not in force; absent = it is.
+    trouble: Option<PlainText>,
 }
 
 impl PlanFile {
@@ -24,6 +27,7 @@ impl PlanFile {
             path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             groups: groups.clone(),
             read: None,
+            trouble: None,
         }
     }
 
@@ -33,7 +37,7 @@ impl PlanFile {
 
     /// Whether it is another one than the one that was read. One that is missing is none.
     pub(super) fn changed(&self) -> bool {
-        let now = mark(&self.path);
+        let now = Stamp::of(&self.path);
         now.is_some() && now != self.read
     }
 
@@ -42,12 +46,14 @@ impl PlanFile {
     /// # Errors
     /// What is wrong with it; it is not read again before it changes.
     pub(super) fn read(&mut self) -> Result<Watched, Failure> {
-        self.read = mark(&self.path);
-        file::read(&self.path, &self.groups)
+        self.read = Stamp::of(&self.path);
+        let read = file::read(&self.path, &self.groups);
+        self.trouble = read.as_ref().err().map(|error| error.to_string().into());
+        read
     }
-}
 
-fn mark(path: &Path) -> Option<(SystemTime, u64)> {
-    let found = fs::metadata(path).ok()?;
-    Some((found.modified().ok()?, found.len()))
+    /// Why the file as it is now is not in force; `None` = it is.
+    pub(super) const fn trouble(&self) -> Option<&PlainText> {
+        self.trouble.as_ref()
+    }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,32 +15,30 @@ use super::arguments::{
 };
 use super::enrolling::now;
 use super::folder;
+use super::stamp::Stamp;
 use crate::action::Failure;
 use crate::printer::Printer;
 
 /// The users, in the hub's folder.
 const USERS: &str = "users.json";
 
-/// What says that the file is another one than before.
-type Stamp = Option<(u64, i64, i64, u64)>;
-
 /// The users of a running hub.
 pub(super) struct Known {
     path: PathBuf,
-    read: Mutex<(Stamp, Arc<Users>)>,
+    read: Mutex<(Option<Stamp>, Arc<Users>)>,
 }
 
 impl Known {
     pub(super) fn of(folder: &Path) -> Result<Self, Failure> {
         let path = folder.join(USERS);
-        let read = Mutex::new((stamp(&path), Arc::new(read(&path)?)));
+        let read = Mutex::new((Stamp::of(&path), Arc::new(read(&path)?)));
         Ok(Self { path, read })
     }
 
     /// The users as they are now. Says what changed.
     pub(super) fn now(&self) -> Result<Arc<Users>, String> {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = stamp(&self.path);
+        let stamp = Stamp::of(&self.path);
         if known.0 != stamp {
             let new = Arc::new(read(&self.path).map_err(|failure| failure.to_string())?);
             for change in changes(&known.1, &new) {
@@ -51,11 +48,6 @@ impl Known {
         }
         Ok(known.1.clone())
     }
-}
-
-fn stamp(path: &Path) -> Stamp {
-    let found = fs::metadata(path).ok()?;
-    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
 }
 
 /// What changed, a line each.
@@ -103,19 +95,12 @@ pub(super) fn run(command: &UserCommand, printer: &Printer) -> Result<(), Failur
     }
 }
 
-fn place(arguments: &FolderArguments) -> Result<PathBuf, Failure> {
-    match &arguments.folder {
-        Some(folder) => Ok(folder.clone()),
-        None => folder::usual(),
-    }
-}
-
 /// Changes the users on disk, one change at a time.
 fn change<T>(
     folder: &FolderArguments,
     change: impl FnOnce(&mut Users) -> Result<T, UsersError>,
 ) -> Result<T, Failure> {
-    let folder = place(folder)?;
+    let folder = folder::given_or_usual(folder.folder.as_ref())?;
     fs::create_dir_all(&folder)
         .map_err(|error| Failure::cannot("make the folder", &folder, &error))?;
     let lock = File::open(&folder).map_err(|error| Failure::cannot("open", &folder, &error))?;
@@ -180,7 +165,8 @@ fn from_terminal(name: &str) -> Result<String, Failure> {
 }
 
 fn list(arguments: &FolderArguments, printer: &Printer) -> Result<(), Failure> {
-    let users = read(&place(arguments)?.join(USERS))?;
+    let folder = folder::given_or_usual(arguments.folder.as_ref())?;
+    let users = read(&folder.join(USERS))?;
     if users.is_empty() {
         printer.line("there are no users: on loopback nobody has to log in, elsewhere the hub does not listen")?;
     }

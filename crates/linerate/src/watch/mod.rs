@@ -74,10 +74,7 @@ struct FolderArguments {
 
 impl FolderArguments {
     fn folder(&self) -> Result<PathBuf, Failure> {
-        match &self.folder {
-            Some(folder) => Ok(folder.clone()),
-            None => folder::usual(),
-        }
+        folder::given_or_usual(self.folder.as_ref())
     }
 }
 

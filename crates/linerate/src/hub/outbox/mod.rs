@@ -287,8 +287,8 @@ fn show(shared: &Shared, name: &PlainText, change: impl FnOnce(&mut ChannelState
     });
 }
 
-/// What is to be sent now. Nothing new is sent of a muted alert; Alertmanager goes on to get what it has of one that
-/// fires, since an alert that is not sent again is over for it.
+/// What is to be sent now. Nothing new is sent of a muted alert. Alertmanager still gets a firing one as it was sent
+/// before, because it takes an alert that is no longer repeated for resolved.
 fn due(
     kind: &ChannelKind,
     alerts: &BTreeMap<AlertId, Alert>,
@@ -379,24 +379,23 @@ impl Round {
                 http::post(&url, &[], &body)?;
                 self.remember(due, now)
             }
-            ChannelKind::Webhook => due.iter().try_for_each(|alert| {
-                let body = body::webhook(alert);
-                let headers = match &self.channel.secret_file {
-                    Some(file) => http::signature(file, now, &body)?,
-                    None => Vec::new(),
-                };
-                http::post(&self.channel.url, &headers, &body)?;
+            ChannelKind::Webhook | ChannelKind::Mail(_) => due.iter().try_for_each(|alert| {
+                self.send_one(now, alert)?;
                 self.remember(std::slice::from_ref(alert), now)
             }),
-            ChannelKind::Mail(mail) => {
-                let mail = mail.clone();
-                let password = self.channel.secret_file.clone();
-                due.iter().try_for_each(|alert| {
-                    mail::send(&mail, password.as_deref(), alert)?;
-                    self.remember(std::slice::from_ref(alert), now)
-                })
-            }
         }
+    }
+
+    /// Sends what the channel gets for each alert.
+    fn send_one(&self, now: UnixMillis, alert: &Alert) -> Result<(), String> {
+        let secret = self.channel.secret_file.as_deref();
+        if let ChannelKind::Mail(mail) = &self.channel.kind {
+            return mail::send(mail, secret, alert);
+        }
+        let body = body::webhook(alert);
+        let signature = secret.map(|file| http::signature(file, now, &body));
+        let headers = signature.transpose()?.unwrap_or_default();
+        http::post(&self.channel.url, &headers, &body)
     }
 
     fn remember(&mut self, told: &[Alert], now: UnixMillis) -> Result<(), String> {

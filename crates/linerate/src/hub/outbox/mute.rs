@@ -1,6 +1,6 @@
 //! Which alerts are muted: by a silence, or by maintenance.
 
-use linerate_model::alert::{Alert, AlertPair, AlertState, Silence};
+use linerate_model::alert::{Alert, AlertPair, Silence};
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::UnixMillis;
 use linerate_watch::watched::Watched;
@@ -40,12 +40,7 @@ impl Pauses {
                 pause.hosts.is_empty() || has(&pair.from) || has(&pair.to)
             })
         };
-        let open = |pair: &&AlertPair| pair.state != AlertState::Resolved;
-        let mut pairs: Vec<&AlertPair> = alert.pairs.iter().filter(open).collect();
-        if pairs.is_empty() {
-            pairs = alert.pairs.iter().collect();
-        }
-        !current.is_empty() && pairs.into_iter().all(rests)
+        !current.is_empty() && alert.current_pairs().into_iter().all(rests)
     }
 }
 
