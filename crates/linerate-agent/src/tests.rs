@@ -89,8 +89,8 @@ impl Hub {
     }
 }
 
-/// What stands for `linerate agent --stdio`: it says hello, and answers each ask with its last word.
-fn stand_in(mut stream: UnixStream) {
+/// What stands for `linerate agent --stdio`: it says hello, and answers each frame that it has an answer to.
+fn answering(mut stream: UnixStream, answer: impl Fn(Header) -> Option<(Header, &'static [u8])>) {
     let hello = Header::Hello(Hello {
         protocol: PROTOCOL,
         ..Hello::default()
@@ -101,14 +101,25 @@ fn stand_in(mut stream: UnixStream) {
     while let Ok(length @ 1..) = stream.read(&mut piece) {
         reader.push(&piece[..length]);
         while let Ok(Some(Frame { header, .. })) = reader.frame() {
-            let Header::Ask(ask) = header else { continue };
-            let ended = Header::Answer {
-                ask: ask.ask,
-                outcome: Outcome::Code(i32::try_from(ask.words.len()).unwrap()),
-            };
-            stream.write_all(&encode(&ended, &[]).unwrap()).unwrap();
+            if let Some((reply, body)) = answer(header) {
+                stream.write_all(&encode(&reply, body).unwrap()).unwrap();
+            }
         }
     }
+}
+
+/// A stand-in whose commands end at once, with the number of their words.
+fn stand_in(stream: UnixStream) {
+    answering(stream, |header| {
+        let Header::Ask(ask) = header else {
+            return None;
+        };
+        let ended = Header::Answer {
+            ask: ask.ask,
+            outcome: Outcome::Code(i32::try_from(ask.words.len()).unwrap()),
+        };
+        Some((ended, &[]))
+    });
 }
 
 /// The standard input of a stand-in: it ends when this is dropped, as a pipe does.
@@ -240,31 +251,21 @@ fn a_renewed_agent_has_a_new_key_and_the_same_name() {
 }
 
 /// A stand-in whose commands end when they are cancelled.
-fn busy_stand_in(mut stream: UnixStream) {
-    let hello = Header::Hello(Hello {
-        protocol: PROTOCOL,
-        ..Hello::default()
+fn busy_stand_in(stream: UnixStream) {
+    answering(stream, |header| {
+        let reply = match header {
+            Header::Ask(ask) => Header::Output {
+                ask: ask.ask,
+                to: linerate_wire::agent::Stream::Out,
+            },
+            Header::Cancel { ask } => Header::Answer {
+                ask,
+                outcome: Outcome::Code(0),
+            },
+            _ => return None,
+        };
+        Some((reply, b"x"))
     });
-    stream.write_all(&encode(&hello, &[]).unwrap()).unwrap();
-    let mut reader = FrameReader::default();
-    let mut piece = [0; 4096];
-    while let Ok(length @ 1..) = stream.read(&mut piece) {
-        reader.push(&piece[..length]);
-        while let Ok(Some(Frame { header, .. })) = reader.frame() {
-            let reply = match header {
-                Header::Ask(ask) => Header::Output {
-                    ask: ask.ask,
-                    to: linerate_wire::agent::Stream::Out,
-                },
-                Header::Cancel { ask } => Header::Answer {
-                    ask,
-                    outcome: Outcome::Code(0),
-                },
-                _ => continue,
-            };
-            stream.write_all(&encode(&reply, b"x").unwrap()).unwrap();
-        }
-    }
 }
 
 #[test]

@@ -105,6 +105,22 @@ struct World {
 }
 
 impl World {
+    /// Kinds and states of node0's alerts as they change after ten healthy periods, each once.
+    fn story(
+        &mut self,
+        periods: u64,
+        given: impl Fn(usize, usize, u64) -> Given + Copy,
+    ) -> Vec<(AlertKind, AlertState)> {
+        self.run(0, 10, given);
+        self.changed.clear();
+        self.run(10, periods, given);
+        let its = |alert: &&Alert| alert.cause.from == ["node0"];
+        let changed = self.changed.iter().filter(its);
+        let mut story: Vec<_> = changed.map(|alert| (alert.kind, alert.state)).collect();
+        story.dedup();
+        story
+    }
+
     fn new(hosts: usize, expected: Expected, seed: u64) -> Self {
         let mut alerts = Alerts::default();
         alerts.handle_plan(UnixMillis(START), &plan(hosts, expected));
@@ -497,17 +513,6 @@ fn a_dead_agent_is_silent_and_is_one_alert() {
     assert!(world.alerts.open().is_empty());
 }
 
-/// Kinds and states of a pair's alerts as they changed, each once.
-fn story(changed: &[Alert]) -> Vec<(AlertKind, AlertState)> {
-    let mut story: Vec<_> = changed
-        .iter()
-        .filter(|alert| alert.cause.from == ["node0"])
-        .map(|alert| (alert.kind, alert.state))
-        .collect();
-    story.dedup();
-    story
-}
-
 #[test]
 fn only_a_test_that_passes_ends_a_silence() {
     let mut world = World::new(2, Expected::Auto, 5);
@@ -517,11 +522,8 @@ fn only_a_test_that_passes_ends_a_silence() {
         (0, 15..18) => Given::Fails,
         _ => Given::Share(1.0),
     };
-    world.run(0, 10, given);
-    world.changed.clear();
-    world.run(10, 10, given);
     assert_eq!(
-        story(&world.changed),
+        world.story(10, given),
         [
             (AlertKind::Silent, AlertState::Firing),
             (AlertKind::Failing, AlertState::Firing),
@@ -539,11 +541,8 @@ fn a_pair_that_rests_after_failures_goes_on_failing() {
         (0, 11..32) => Given::Rests,
         _ => Given::Share(1.0),
     };
-    world.run(0, 10, given);
-    world.changed.clear();
-    world.run(10, 24, given);
     assert_eq!(
-        story(&world.changed),
+        world.story(24, given),
         [
             (AlertKind::Failing, AlertState::Suspect),
             (AlertKind::Failing, AlertState::Firing),

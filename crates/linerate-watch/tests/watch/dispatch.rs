@@ -756,12 +756,10 @@ fn a_long_absence_is_folded() {
     assert!((8_700..=8_760).contains(&count), "{why}");
 }
 
-#[test]
-fn a_hub_that_does_not_know_its_leases_waits_until_they_are_over() {
-    let watched = plan(hosts(2), vec![fixed(task("t", &[(0, 1)], HOUR))]);
-    let seen = UnixMillis(NOW.0 / HOUR * HOUR);
-    let open = OpenPair::new("t".into(), "h0".into(), "h1".into(), seen);
-    let past = Resumption {
+/// What is known of a hub that was seen last when a test from h0 to h1 was due and had no row.
+fn with_open(task: &str, seen: UnixMillis) -> Resumption {
+    let open = OpenPair::new(task.into(), "h0".into(), "h1".into(), seen);
+    Resumption {
         seen,
         progress: Progress {
             at: seen,
@@ -769,7 +767,14 @@ fn a_hub_that_does_not_know_its_leases_waits_until_they_are_over() {
             fresh: Vec::new(),
         },
         ..Resumption::default()
-    };
+    }
+}
+
+#[test]
+fn a_hub_that_does_not_know_its_leases_waits_until_they_are_over() {
+    let watched = plan(hosts(2), vec![fixed(task("t", &[(0, 1)], HOUR))]);
+    let seen = UnixMillis(NOW.0 / HOUR * HOUR);
+    let past = with_open("t", seen);
     let now = past.seen.plus_millis(MINUTE);
     let mut dispatcher = Dispatcher::resume(watched, 1, now, &past);
     dispatcher.handle_connected(now, 0);
@@ -782,16 +787,9 @@ fn a_hub_that_does_not_know_its_leases_waits_until_they_are_over() {
 #[test]
 fn an_open_test_of_a_pair_that_left_the_plan_meanwhile_has_one_row() {
     let seen = UnixMillis(NOW.0 / HOUR * HOUR);
-    let open = OpenPair::new("old".into(), "h0".into(), "h1".into(), seen);
     let past = Resumption {
-        seen,
-        progress: Progress {
-            at: seen,
-            open: vec![open],
-            fresh: Vec::new(),
-        },
         leases: Some(Vec::new()),
-        ..Resumption::default()
+        ..with_open("old", seen)
     };
     let rows = |past: &Resumption| {
         let watched = plan(hosts(2), vec![fixed(task("t", &[(0, 1)], HOUR))]);

@@ -24,6 +24,24 @@ struct Bed {
     port: AtomicU32,
 }
 
+/// The agent of a host that dials the hub at this address.
+pub(crate) fn dialling(
+    hub: &SocketAddr,
+    folder: &Folder,
+    host: &str,
+    invitation: Option<&str>,
+) -> Command {
+    let mut command = linerate(&format!("agent --hub {hub}"));
+    command
+        .arg("--state")
+        .arg(folder.file(&format!("state-{host}")))
+        .env("LINERATE_HOST", host);
+    if let Some(invitation) = invitation {
+        command.args(["--enrol", invitation]);
+    }
+    command
+}
+
 impl Bed {
     fn new(test: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -95,14 +113,7 @@ impl Bed {
     }
 
     fn agent(&self, hub: &Hub, host: &str, invitation: Option<&str>) -> Command {
-        let mut command = linerate(&format!("agent --hub {}", hub.agents));
-        command
-            .arg("--state")
-            .arg(self.folder.file(&format!("state-{host}")))
-            .env("LINERATE_HOST", host);
-        if let Some(invitation) = invitation {
-            command.args(["--enrol", invitation]);
-        }
+        let mut command = dialling(&hub.agents, &self.folder, host, invitation);
         let own = self.folder.file(&format!("agent-{host}.toml"));
         let laws = [own, self.folder.file("agent.toml")];
         if let Some(law) = laws.iter().find(|law| law.exists()) {

@@ -12,9 +12,8 @@ use linerate_archive::Archive;
 use linerate_testing::{Need, skipped};
 
 use super::relay::Relay;
-use crate::harness::{
-    Folder, LINERATE, LONG, Running, free_port, linerate, run, start, wait_until,
-};
+use crate::agents::dialling;
+use crate::harness::{Folder, LINERATE, LONG, Running, free_port, run, start, wait_until};
 use crate::hub::{Bed as Hosts, PATIENCE};
 
 /// The period of all tests, ms.
@@ -126,16 +125,8 @@ impl Bed {
 
     /// The agent of one of the hosts that dial.
     pub(super) fn agent(&self, at: usize, invitation: Option<&str>) -> Command {
-        let host = &self.hosts[at];
-        let mut command = linerate(&format!("agent --hub {}", self.relays[at].address));
-        command
-            .arg("--state")
-            .arg(self.folder.file(&format!("state-{host}")))
-            .env("LINERATE_HOST", host);
-        if let Some(invitation) = invitation {
-            command.args(["--enrol", invitation]);
-        }
-        command
+        let hub = &self.relays[at].address;
+        dialling(hub, &self.folder, &self.hosts[at], invitation)
     }
 
     /// The processes of the host that the hub reaches.
