@@ -4,8 +4,8 @@
 //! no goodput anywhere: absent in metrics, null in JSON, empty in CSV, a sign and a word on the page. Pages are complete
 //! without JavaScript; a script only redraws the chart of a pair and loads the page again when something happened.
 //!
-//! What it is not: it starts no test and writes no archive. The hub's driver does, tells [`live::Live`] what runs, and
-//! wakes the open pages by [`live::Live::wake`]. [`serve`] asks for no login and listens on loopback alone;
+//! What it is not: it starts no test, and writes nothing to the archive but silences. The hub's driver does, tells
+//! [`live::Live`] what runs, and wakes the open pages by [`live::Live::wake`]; it is asked for tests by [`shared::Shared`]. [`serve`] asks for no login and listens on loopback alone;
 //! [`serve_behind`] takes a [`access::Door`] with users, and listens elsewhere only with those and TLS.
 //!
 //! ```

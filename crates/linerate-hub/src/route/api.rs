@@ -148,10 +148,7 @@ pub(super) async fn alerts(State(hub): State<Hub>, query: Asked<OfAlerts>) -> Re
 pub(super) async fn hosts(State(hub): State<Hub>, query: Asked<OfHost>) -> Response {
     data(hub, JSON, |shared| {
         let wanted = asked(query)?.name;
-        let mut hosts = HostView::all(shared)?;
-        if let Some(name) = wanted {
-            hosts.retain(|host| host.name == name);
-        }
+        let hosts = HostView::all(shared, wanted.as_deref())?;
         json_of(&Hosts {
             now: shared.now(),
             hosts,

@@ -109,7 +109,7 @@ pub(super) async fn alerts(
 
 pub(super) async fn hosts(State(hub): State<Hub>) -> Response {
     page(hub, |shared| {
-        let hosts = HostView::all(shared)?;
+        let hosts = HostView::all(shared, None)?;
         Ok(pages::hosts::page(&hosts, shared.now(), firing(shared)?))
     })
     .await
@@ -118,9 +118,8 @@ pub(super) async fn hosts(State(hub): State<Hub>) -> Response {
 pub(super) async fn host(State(hub): State<Hub>, query: Asked<OfHost>) -> Response {
     page(hub, |shared| {
         let name = asked(query)?.name.unwrap_or_default();
-        let hosts = HostView::all(shared)?;
-        let host = hosts.iter().find(|host| host.name == name);
-        let host = host.ok_or_else(|| {
+        let hosts = HostView::all(shared, Some(&name))?;
+        let host = hosts.first().ok_or_else(|| {
             let name = linerate_model::plain_text::PlainText::from(name.as_str());
             Refusal::Absent(format!(
                 "Neither the plan nor the archive has a host '{name}'."

@@ -71,8 +71,8 @@ struct Standing {
 pub(crate) const KERNEL: &str = "Kernel";
 
 impl HostView {
-    /// All hosts of the plan and of the archive, by name.
-    pub(crate) fn all(shared: &Shared) -> Result<Vec<Self>, StoreError> {
+    /// The hosts of the plan and of the archive, by name: all, or `only` this one. Each is audited by its facts.
+    pub(crate) fn all(shared: &Shared, only: Option<&str>) -> Result<Vec<Self>, StoreError> {
         let now = shared.now();
         let (cells, _) = grid::cells(shared, now)?;
         let mut hosts: BTreeMap<PlainText, Standing> = BTreeMap::new();
@@ -91,6 +91,7 @@ impl HostView {
         }
         hosts
             .into_iter()
+            .filter(|(name, _)| only.is_none_or(|only| *name == only))
             .map(|(name, standing)| Self::of(shared, now, name, &agents, &standing))
             .collect()
     }
