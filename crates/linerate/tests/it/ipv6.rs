@@ -46,8 +46,16 @@ fn all_runs_over_ipv6() {
 #[test]
 fn a_server_for_ipv6_does_not_answer_over_ipv4() {
     let _beside = beside();
-    let server = Server::linerate(&["-6"]);
-    let done = run(&mut server.client("-t 1"), LONG).expect(3);
+    // On a host of its own: elsewhere another program may listen at this port over IPv4.
+    let Some(host) = Host::new("a server for IPv6 alone") else {
+        return;
+    };
+    let server = host.serve("-6");
+    let done = run(
+        &mut host.linerate(&format!("test 127.0.0.1 -p {} -t 1", server.port)),
+        LONG,
+    )
+    .expect(3);
     assert!(done.error.contains("refused"), "{}", done.error);
     assert!(
         !server.process.out().contains("0.0.0.0"),
