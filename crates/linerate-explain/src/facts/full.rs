@@ -4,7 +4,7 @@ use crate::facts::bucket;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
-use crate::facts::{queue, repeats};
+use crate::facts::repeats;
 
 /// What shows that the path is full.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,7 +56,7 @@ impl Full {
         }
         let round_trips = case.round_trips();
         if let (Some(queue_us), Some((mean_us, least_us))) =
-            (queue::standing_queue_us(case), round_trips)
+            (loss::standing_queue_us(case), round_trips)
         {
             return Some(Self::Queue {
                 queue_us,

@@ -116,7 +116,9 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let rtt_ratio = statistics::median(&ratios)?;
     let least = streams.first()?.min_rtt_us;
     let shown = shown::at_instant(rtt_ratio * least, least, case.direction.ends);
-    if shown.is_some_and(|queue_us| !always_so_long(case, queue_us)) {
+    if shown.is_some_and(|queue_us| {
+        !always_so_long(case, queue_us) && !queue::delayed_acknowledgements(case, queue_us)
+    }) {
         return Some(Cause::Queue { rtt_ratio });
     }
     // A bucket and a queue hold all streams together; chance shows on each.
@@ -130,6 +132,12 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
             Cause::Unknown
         },
     )
+}
+
+/// How long the queue is that stands in the path, µs. What is lost by chance is lost at round trips without a queue: then
+/// late acknowledgements and timeouts made some of them longer.
+pub(crate) fn standing_queue_us(case: &Case<'_>) -> Option<f64> {
+    queue::standing_queue_us(case).filter(|_| cause(case) != Some(Cause::Chance))
 }
 
 /// Whether the round trip is about as long at any time as before a loss, without a queue in the mean, on a path that

@@ -87,7 +87,7 @@ fn share_explains(case: &Case<'_>, share: Option<f64>) -> bool {
         && !case.udp()
         && !case.without_network()
         && !case.direction.link_full
-        && queue::standing_queue_us(case).is_none()
+        && loss::standing_queue_us(case).is_none()
         && share.is_some_and(|share| {
             let segments = case.path().data_segments.unwrap_or(0) as f64;
             let enough = share >= A_LARGE_SHARE || share * segments >= LEAST_LOST;

@@ -10,7 +10,7 @@ use linerate_model::units::BitRate;
 
 use crate::command;
 use crate::facts::case::Case;
-use crate::facts::queue;
+use crate::facts::loss;
 use crate::words;
 
 /// Speech suffers from this on (ITU-T G.114: 150 ms from mouth to ear), µs.
@@ -24,7 +24,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if case.udp() || case.full().is_none() {
         return None;
     }
-    let queue = queue::standing_queue_us(case).filter(|queue| *queue >= LONG_US)?;
+    let queue = loss::standing_queue_us(case).filter(|queue| *queue >= LONG_US)?;
     let (mean, least) = case.round_trips()?;
     if mean < MANY_TIMES * least {
         return None;

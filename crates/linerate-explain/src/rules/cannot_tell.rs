@@ -7,7 +7,7 @@ use linerate_model::record::{EndRecord, Outcome};
 
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
-use crate::facts::{queue, repeats};
+use crate::facts::{loss, repeats};
 use crate::phrases;
 use crate::words;
 
@@ -154,7 +154,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         .share(share)
         .sender("network share of the plateau", share)
         .round_trips()
-        .sender("queue, µs", queue::standing_queue_us(case))
+        .sender("queue, µs", loss::standing_queue_us(case))
         .with_more_streams()
         .done()
 }

@@ -15,7 +15,7 @@ use linerate_model::remedy::Fix;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
-use crate::facts::{queue, repeats, response, slices};
+use crate::facts::{repeats, response, slices};
 use crate::words;
 
 /// CUBIC must predict this many times Reno's rate.
@@ -108,7 +108,7 @@ fn seen(case: &Case<'_>) -> Option<Seen> {
     if !["reno", "cubic"].contains(&algorithm) || names.any(|other| other != Some(algorithm)) {
         return None;
     }
-    let queue = queue::standing_queue_us(case).is_some();
+    let queue = loss::standing_queue_us(case).is_some();
     let rare = (algorithm == "reno" && !queue)
         .then(|| rare_losses(case))
         .flatten();

@@ -18,8 +18,8 @@ use crate::draft::CaseDraft;
 use crate::facts::case::{Case, capital};
 use crate::facts::limit::{self, Limit};
 use crate::facts::loss::{self, Cause};
+use crate::facts::repeats;
 use crate::facts::stretches::Stretches;
-use crate::facts::{queue, repeats};
 use crate::words;
 use crate::would_pass;
 
@@ -170,7 +170,7 @@ fn advise(draft: CaseDraft<'_>) -> CaseDraft<'_> {
     // What is in flight made a queue in stretches: the path, not the next larger buffer, is what limits then.
     if let Some(stretches) = case
         .waits_for_room()
-        .filter(|_| queue::standing_queue_us(case).is_some())
+        .filter(|_| loss::standing_queue_us(case).is_some())
     {
         return advise_after_bursts(draft, stretches);
     }

@@ -10,7 +10,7 @@ use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
-use crate::facts::queue;
+use crate::facts::loss;
 use crate::words;
 
 /// Means are taken over this time, ns.
@@ -32,7 +32,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if case.limit != Some(Limit::Network) || case.udp() || case.next_door() {
         return None;
     }
-    let queue = queue::standing_queue_us(case)?;
+    let queue = loss::standing_queue_us(case)?;
     let step = step(case)?;
     let [first, second] = step.levels_bps;
     let burst = first * step.at_ns as f64 / 8e9;

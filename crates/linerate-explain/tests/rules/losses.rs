@@ -285,6 +285,36 @@ fn a_round_trip_that_is_always_so_long_is_no_queue_that_grew() {
 }
 
 #[test]
+fn late_acknowledgements_of_small_windows_are_no_queue() {
+    // The last segment of a small window is acknowledged late: 27 ms of 20, and the more so the smaller the window.
+    let late = |levels: &[(f64, f64)]| {
+        let turns = (0..10_u64).map(|turn| Loss {
+            at_s: 0.5 + 0.9 * turn as f64,
+            segments: 1,
+            rtt_us: 26_000 + 400 * turn,
+            window_packets: 5 + turn % 2,
+        });
+        let traffic = Traffic {
+            rtt_us: 27_000,
+            min_rtt_us: 20_000,
+            rate_bps: 2e6,
+            levels: levels.to_vec(),
+            losses: turns.collect(),
+            congestion_window_bytes: 5 * 1448,
+            in_flight_bytes: 5 * 1448,
+            ..policed()
+        };
+        verdict(&tcp(), &traffic).id
+    };
+    let changes: Vec<_> = (0..10_u8)
+        .map(|turn| (f64::from(turn), [1.0, 2.5, 0.8, 1.6][usize::from(turn % 4)]))
+        .collect();
+    assert_ne!(late(&changes), "path-full");
+    // A slow line passes its rate whenever it loses.
+    assert_eq!(late(&[]), "path-full");
+}
+
+#[test]
 fn chance_loses_single_segments_at_any_window() {
     let finding = verdict(&tcp(), &by_chance());
     assert_eq!(finding.id, "random-loss", "{}", finding.sentence);
