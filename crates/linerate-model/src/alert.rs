@@ -91,6 +91,13 @@ pub enum AlertKind {
     Changed,
 }
 
+impl AlertKind {
+    /// Whether tests have results, whose rate is too low.
+    pub const fn is_of_rate(self) -> bool {
+        matches!(self, Self::Slow | Self::Changed)
+    }
+}
+
 impl Alert {
     /// Its pairs that are not over; of an alert that is over, all of them.
     pub fn current_pairs(&self) -> Vec<&AlertPair> {

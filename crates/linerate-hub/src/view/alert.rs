@@ -111,9 +111,7 @@ fn why(alert: &Alert) -> Vec<String> {
     let worst = worst.min_by(|a, b| {
         (a.1.goodput_bps / a.1.floor_bps).total_cmp(&(b.1.goodput_bps / b.1.floor_bps))
     });
-    if let Some((pair, compared)) =
-        worst.filter(|_| matches!(alert.kind, AlertKind::Slow | AlertKind::Changed))
-    {
+    if let Some((pair, compared)) = worst.filter(|_| alert.kind.is_of_rate()) {
         said.push(format!(
             "{} → {}: {}",
             pair.from,
@@ -242,7 +240,7 @@ fn what_to_do(alert: &Alert) -> Vec<String> {
     let Some(pair) = alert.pairs.first() else {
         return steps;
     };
-    if matches!(alert.kind, AlertKind::Slow | AlertKind::Changed) {
+    if alert.kind.is_of_rate() {
         steps.extend(path_is_full(alert));
     }
     let ends = format!("{} {}", word(&pair.from), word(&pair.to));

@@ -356,6 +356,7 @@ impl Alerts {
         let Some(id) = watch.alert.take() else { return };
         let recent: Vec<AlertRun> = watch.recent().copied().collect();
         let alert = self.open.iter_mut().find(|alert| alert.id == id);
+        watch.repaired_rate = alert.as_ref().is_some_and(|alert| alert.kind.is_of_rate());
         for pair in alert.into_iter().flat_map(|alert| &mut alert.pairs) {
             if (&pair.from, &pair.to) == (&name.from, &name.to) {
                 pair.state = AlertState::Resolved;
@@ -412,7 +413,7 @@ impl Alerts {
             alert.fired.get_or_insert(now);
         }
         if !inside.is_empty() {
-            let slow = matches!(alert.kind, AlertKind::Slow | AlertKind::Changed);
+            let slow = alert.kind.is_of_rate();
             alert.finding = vote(&inside).or(alert.finding.filter(|_| slow));
             alert.host_changes = changes_of(&inside, &self.changes);
         }
@@ -435,7 +436,7 @@ impl Alerts {
 /// The pair as its alert has it.
 fn described(watch: &Watch) -> Option<AlertPair> {
     let trouble = watch.trouble.as_ref()?;
-    let failure = matches!(trouble.kind, AlertKind::Failing | AlertKind::Silent);
+    let failure = !trouble.kind.is_of_rate();
     Some(AlertPair {
         from: watch.from.clone(),
         to: watch.to.clone(),
@@ -463,8 +464,7 @@ const fn urgency(kind: AlertKind) -> u8 {
 fn vote(inside: &[&Watch]) -> Option<AlertFinding> {
     let troubles = inside.iter().filter_map(|watch| watch.trouble.as_ref());
     // What limited a pair does not say why it is silent now.
-    let troubles =
-        troubles.filter(|trouble| matches!(trouble.kind, AlertKind::Slow | AlertKind::Changed));
+    let troubles = troubles.filter(|trouble| trouble.kind.is_of_rate());
     let findings: Vec<&AlertFinding> = troubles
         .filter_map(|trouble| trouble.finding.as_ref())
         .collect();
@@ -496,9 +496,11 @@ fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChan
     let in_gap = |change: &&HostChange| {
         inside.iter().any(|watch| {
             let its = change.host == watch.from || change.host == watch.to;
-            // Facts are read again once it is over: what they show then was the repair of what was wrong before.
+            // Facts are read again once it is over: what they show then was the repair of a rate, or gave back what had made
+            // results fail. No setting brings an agent back: what its host shows then is as new as it looks.
             let repair = change.last_before <= watch.repaired
-                && change.first_after <= watch.repaired.plus_millis(REPAIR);
+                && change.first_after <= watch.repaired.plus_millis(REPAIR)
+                && (watch.repaired_rate || changes.iter().any(|earlier| undoes(change, earlier)));
             let gap = watch
                 .trouble
                 .as_ref()
@@ -512,6 +514,12 @@ fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChan
     let mut found: Vec<HostChange> = changes.iter().filter(in_gap).cloned().collect();
     found.sort_by_key(|change| std::cmp::Reverse(change.first_after));
     found
+}
+
+/// Whether a change gave a fact the value back that an earlier one had taken.
+fn undoes(change: &HostChange, earlier: &HostChange) -> bool {
+    (&change.host, &change.fact, &change.after) == (&earlier.host, &earlier.fact, &earlier.before)
+        && earlier.first_after <= change.last_before
 }
 
 /// FNV-1a with 128 bits (RFC 9923) over the names, each ended by a byte that no text has.

@@ -65,6 +65,9 @@ pub(super) struct Watch {
     /// When what was wrong before was over.
     #[serde(default)]
     pub(super) repaired: UnixMillis,
+    /// Whether that was a rate, and no failure or silence.
+    #[serde(default)]
+    pub(super) repaired_rate: bool,
     /// Tests since the last result for which the hub had no time.
     #[serde(default)]
     missed: u32,
@@ -129,6 +132,7 @@ impl Watch {
             recent: VecDeque::new(),
             heard: now,
             repaired: UnixMillis(0),
+            repaired_rate: false,
             missed: 0,
             good: None,
             failure: None,

@@ -863,6 +863,45 @@ fn what_repaired_a_fault_is_no_cause_of_the_next() {
     assert_eq!(last.host_changes, [next]);
 }
 
+#[test]
+fn what_is_new_on_a_host_that_comes_back_may_be_the_next_cause() {
+    let mut world = World::new(2, Expected::AtLeast(BitRate(8_500_000_000)), 1);
+    let given = |from: usize, _: usize, at: u64| {
+        let away = (at_period(10)..at_period(14)).contains(&at);
+        match (from, at >= at_period(15)) {
+            (0, _) if away => Given::AgentAway,
+            (0, true) => Given::Share(0.5),
+            _ => Given::Share(1.0),
+        }
+    };
+    world.run(0, 15, given);
+    let over = world.only();
+    assert_eq!(
+        (over.kind, over.state),
+        (AlertKind::Silent, AlertState::Resolved)
+    );
+    let change = |fact: &str, before: &str, after: &str, seen: (u64, u64)| HostChange {
+        host: "node0".into(),
+        fact: fact.into(),
+        before: Some(before.into()),
+        after: Some(after.into()),
+        last_before: UnixMillis(seen.0),
+        first_after: UnixMillis(seen.1),
+    };
+    let (before, after) = (at_period(9), over.changed.0 + 1_000);
+    let kernel = change("kernel", "5.14", "6.1", (before, after));
+    // What it lost while it was away, and has again.
+    let down = change("operstate", "up", "down", (before - 1_000, before));
+    let up = change("operstate", "down", "up", (before, after));
+    world
+        .alerts
+        .handle_host_changes(UnixMillis(after), &[kernel.clone(), down, up]);
+    world.run(15, 2, given);
+    let fired = world.fired();
+    let last = fired.iter().find(|alert| alert.kind == AlertKind::Slow);
+    assert_eq!(last.unwrap().host_changes, [kernel]);
+}
+
 /// Tests in turn have one of two findings: each of these gets one counter-test, whose outcome stays with it.
 #[test]
 fn each_finding_of_a_fault_has_one_counter_test() {
