@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export LINERATE_SKIPS="$folder/skips" CARGO_TERM_COLOR=never CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false
 log="$folder/log"
-# Most tests wait rather than compute; those that measure wait until they are alone.
+# Most tests wait rather than compute.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 touch "$LINERATE_SKIPS" "$log"
 status=0
@@ -37,7 +37,11 @@ step() {
 
 # What is not formatted or does not compile is not worth half an hour.
 if step make --no-print-directory check; then
-    step cargo test --workspace --locked --profile fast --no-fail-fast
+    test=(cargo test --workspace --locked --profile fast --no-fail-fast)
+    step "${test[@]}" --lib --bins --test '[!iv]*'
+    # These take turns: a thread for each that waits until it is alone (tests/it/harness/machine.rs).
+    step env RUST_TEST_THREADS=128 "${test[@]}" --test it
+    step "${test[@]}" --doc
     step make --no-print-directory seeds
     step make --no-print-directory test-vm
 fi

@@ -4,6 +4,7 @@ mod bed;
 mod disturbance;
 mod hosts;
 mod lacking;
+mod machine;
 mod process;
 pub(crate) mod raw;
 pub(crate) mod rude;
@@ -11,7 +12,6 @@ mod server;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use linerate_analysis::ledger::Check;
@@ -23,6 +23,7 @@ pub(crate) use bed::Bed;
 pub(crate) use disturbance::measured;
 pub(crate) use hosts::{B, Host, Hosts};
 pub(crate) use lacking::{has, iperf3, lacks_a_lab, lacks_namespaces, lacks_programs, newest};
+pub(crate) use machine::{alone, beside};
 pub(crate) use process::{Done, Running, linerate, run, start, start_with};
 pub(crate) use server::{Server, free_port};
 
@@ -32,18 +33,6 @@ pub(crate) const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");
 pub(crate) const IPERF3: &str = "iperf3";
 /// No client that does as planned takes longer.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
-
-static MACHINE: RwLock<()> = RwLock::new(());
-
-/// Keeps all other tests away while this one measures.
-pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// For tests that others do not disturb.
-pub(crate) fn beside() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Says a figure, for whoever reads the log.
 pub(crate) fn say(text: &str) {
