@@ -1,10 +1,11 @@
 //! Pages read linerate's archive, and write silences to it.
 
 use std::cmp::Reverse;
+use std::io::Write;
 use std::ops::Range;
 
 use linerate_archive::{
-    AlertFilter, Archive, ArchiveError, EventId, EventKind, SilenceKey, Stored,
+    AlertFilter, Archive, ArchiveError, CsvWriter, EventId, EventKind, SilenceKey, Stored,
 };
 use linerate_model::alert::{Alert, AlertState, HostChange, Silence};
 use linerate_model::watch::{RunId, UnixMillis, WatchRun};
@@ -45,6 +46,14 @@ impl Store for Archive {
     fn runs(&self, filter: &RunFilter) -> Result<Vec<WatchRun>, StoreError> {
         let stored = self.runs(&theirs(filter)).map_err(cannot("tests"))?;
         Ok(stored.into_iter().map(|Stored { run, .. }| run).collect())
+    }
+
+    fn runs_csv(&self, filter: &RunFilter, out: &mut dyn Write) -> Result<(), StoreError> {
+        let write = || {
+            let mut csv = CsvWriter::begin(out)?;
+            self.each_run(&theirs(filter), false, |stored| csv.row(&stored))
+        };
+        write().map_err(cannot("tests"))
     }
 
     fn alerts(&self, changed_since: UnixMillis) -> Result<Vec<Alert>, StoreError> {
