@@ -49,7 +49,7 @@ impl Store for Archive {
     }
 
     fn runs_csv(&self, filter: &RunFilter, out: &mut dyn Write) -> Result<(), StoreError> {
-        let write = || {
+        let mut write = || {
             let mut csv = CsvWriter::begin(out)?;
             self.each_run(&theirs(filter), false, |stored| csv.row(&stored))
         };

@@ -125,7 +125,7 @@ impl Store for MemoryStore {
     }
 
     fn runs_csv(&self, filter: &RunFilter, out: &mut dyn Write) -> Result<(), StoreError> {
-        let write = |runs: Vec<WatchRun>| {
+        let mut write = |runs: Vec<WatchRun>| {
             let mut csv = CsvWriter::begin(out)?;
             runs.into_iter().try_for_each(|run| {
                 let record = self.read(|inside| {
