@@ -142,7 +142,7 @@ impl Store for Archive {
 /// What an event is about.
 fn happened(archive: &Archive, kind: EventKind, subject: String) -> Result<Happened, StoreError> {
     Ok(match kind {
-        EventKind::Alert | EventKind::Silence => Happened::Alert,
+        EventKind::Alert | EventKind::Silence | EventKind::Accepted => Happened::Alert,
         EventKind::Facts => Happened::Facts {
             host: subject.into(),
         },

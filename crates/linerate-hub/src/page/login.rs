@@ -44,7 +44,7 @@ pub(crate) fn signed_in(caller: &Caller, now: UnixMillis) -> String {
             thead { tr { th scope="col" { "Role" } th scope="col" { "May" } } }
             tbody {
                 tr { th scope="row" { "viewer" } td { "see pages, API and metrics" } }
-                tr { th scope="row" { "operator" } td { "also make and end silences, and ask for a test" } }
+                tr { th scope="row" { "operator" } td { "also make and end silences, accept the new level of an alert, and ask for a test" } }
                 tr { th scope="row" { "admin" } td { "the same as an operator; users are managed on the hub's host" } }
             }
         }
