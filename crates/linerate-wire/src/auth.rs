@@ -327,7 +327,7 @@ mod tests {
             let _ = Credentials::parse(&bytes);
             let _ = decode_token(&text);
             let _ = Users::parse(&text);
-            let _ = from_hex::<16>(&text);
+            let _ = hexadecimal::bytes::<16>(&text);
         }
     }
 }
