@@ -43,6 +43,18 @@ if [ ! -e "$axe" ]; then
     fi
     rm -rf "$folder"
 fi
+# DuckDB and pyarrow read the Parquet files that `linerate archive export` writes. pip compares them with the checksums of
+# its index.
+readers=${XDG_CACHE_HOME:-$HOME/.cache}/linerate-test/parquet-readers
+if [ ! -e "$readers" ]; then
+    if python3 -m venv "$readers.part" && "$readers.part/bin/pip" install --quiet --disable-pip-version-check \
+        --only-binary :all: duckdb==2.0.0 pyarrow==26.0.1 && mv "$readers.part" "$readers"; then
+        echo "test-deps: $readers"
+    else
+        echo "test-deps: pip does not install duckdb and pyarrow here; no other program will read Parquet files" >&2
+        rm -rf "$readers.part"
+    fi
+fi
 [ ${#packages[@]} -eq 0 ] && exit 0
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 line="apt-get install -y ${packages[*]}"

@@ -52,6 +52,9 @@ pub enum ArchiveError {
     /// There is no archive in the folder.
     #[error("there is no archive in {} (no archive.sqlite3); check the folder", .0.display())]
     NoArchive(PathBuf),
+    /// An export.
+    #[error("cannot write the export: {0}")]
+    Output(Arc<io::Error>),
     /// A file that is in the way.
     #[error("{} exists already; choose another folder", .0.display())]
     Exists(PathBuf),
@@ -93,6 +96,11 @@ impl ArchiveError {
                 source: Arc::new(source),
             }
         }
+    }
+
+    /// Where an export goes to is its caller's, on another disk perhaps.
+    pub(crate) fn output(source: io::Error) -> Self {
+        Self::Output(Arc::new(source))
     }
 
     pub(crate) fn database(what: &'static str) -> impl FnOnce(rusqlite::Error) -> Self {

@@ -1,5 +1,6 @@
 //! What happened, in the order of the commits: what a page that is open is sent.
 
+use linerate_model::watch::UnixMillis;
 use rusqlite::Connection;
 
 use crate::archive::Archive;
@@ -18,6 +19,8 @@ pub struct Event {
     pub kind: EventKind,
     /// Of what: the id of a run, an alert or a silence, the name of a host. It may have been written by a host: escape it.
     pub subject: String,
+    /// Who did it, and when; absent = nobody in person.
+    pub by: Option<(String, UnixMillis)>,
 }
 
 /// What changed.
@@ -31,11 +34,19 @@ pub enum EventKind {
     Silence,
     /// A host's facts became others.
     Facts,
+    /// Somebody said that the new level of an alert's pairs is right.
+    Accepted,
 }
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Run, Self::Alert, Self::Silence, Self::Facts];
+    pub const ALL: [Self; 5] = [
+        Self::Run,
+        Self::Alert,
+        Self::Silence,
+        Self::Facts,
+        Self::Accepted,
+    ];
 
     /// Its word for programs.
     pub const fn word(self) -> &'static str {
@@ -44,6 +55,7 @@ impl EventKind {
             Self::Alert => "alert",
             Self::Silence => "silence",
             Self::Facts => "facts",
+            Self::Accepted => "accepted",
         }
     }
 }
@@ -59,16 +71,17 @@ impl Archive {
         self.read(|connection| {
             let mut select = connection
                 .prepare(
-                    "SELECT event, kind, subject FROM event WHERE event > ?1 ORDER BY event LIMIT ?2",
+                    "SELECT event, kind, subject, by, at FROM event WHERE event > ?1 ORDER BY event LIMIT ?2",
                 )
                 .map_err(what("list events"))?;
             let rows = select
                 .query_map((clamped(after.0), clamped(limit as u64)), |row| {
-                    Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
+                    let by: (Option<String>, Option<u64>) = (row.get(3)?, row.get(4)?);
+                    Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?, by))
                 })
                 .map_err(what("list events"))?;
             rows.map(|row| {
-                let (id, kind, subject) = row.map_err(what("list events"))?;
+                let (id, kind, subject, (by, at)) = row.map_err(what("list events"))?;
                 let known = EventKind::ALL.into_iter().find(|one| one.word() == kind);
                 let kind = known
                     .ok_or_else(|| ArchiveError::Damaged(format!("event {id} is of no kind")))?;
@@ -76,9 +89,34 @@ impl Archive {
                     id: EventId(id),
                     kind,
                     subject,
+                    by: by.zip(at.map(UnixMillis)),
                 })
             })
             .collect()
+        })
+    }
+}
+
+impl Archive {
+    /// Adds that somebody accepted the new level of an alert's pairs.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn put_acceptance(
+        &self,
+        alert: &str,
+        by: &str,
+        at: UnixMillis,
+    ) -> Result<(), ArchiveError> {
+        let (alert, by) = (alert.to_owned(), by.to_owned());
+        self.write(move |connection| {
+            connection
+                .execute(
+                    "INSERT INTO event (kind, subject, by, at) VALUES (?1, ?2, ?3, ?4)",
+                    (EventKind::Accepted.word(), &alert, &by, clamped(at.0)),
+                )
+                .map_err(ArchiveError::database("add an event"))?;
+            Ok(())
         })
     }
 }

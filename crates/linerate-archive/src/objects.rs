@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest;
+use linerate_model::hexadecimal;
 use linerate_model::watch::UnixMillis;
 
 use crate::error::ArchiveError;
@@ -37,7 +38,7 @@ impl RecordHash {
 
 impl fmt::Display for RecordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hexadecimal::digits(&self.0))
     }
 }
 
@@ -46,15 +47,7 @@ impl FromStr for RecordHash {
 
     fn from_str(text: &str) -> Result<Self, ArchiveError> {
         let damaged = || ArchiveError::Damaged(format!("'{text}' is not the hash of a record"));
-        let mut hash = [0; 32];
-        if text.len() != 64 || !text.bytes().all(|c| c.is_ascii_hexdigit()) {
-            return Err(damaged());
-        }
-        for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let digits = std::str::from_utf8(digits).map_err(|_| damaged())?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| damaged())?;
-        }
-        Ok(Self(hash))
+        hexadecimal::bytes(text).map(Self).ok_or_else(damaged)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which records stay, and what goes when the disk is full.
 
 use linerate_model::watch::{RunId, UnixMillis};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::archive::Archive;
 use crate::days::{self, DAY};
@@ -85,6 +85,10 @@ const FULL: &str = "records removed from a full disk";
 const MAY_GO: &str =
     "record IS NOT NULL AND outcome != 'failed' AND run NOT IN (SELECT run FROM kept)";
 
+/// Marks a run (`?1`) as one whose record is kept for a reason (`?2`), and takes that back.
+const KEEP: &str = "INSERT OR IGNORE INTO kept VALUES (?1, ?2)";
+const LET_GO: &str = "DELETE FROM kept WHERE run = ?1 AND why = ?2";
+
 /// A run whose record goes.
 struct Leaving {
     run: i64,
@@ -97,7 +101,7 @@ impl Archive {
     /// # Errors
     /// The database's.
     pub fn keep(&self, id: RunId, why: Keep) -> Result<bool, ArchiveError> {
-        self.mark(id, why, "INSERT OR IGNORE INTO kept VALUES (?1, ?2)")
+        self.mark(id, why, KEEP)
     }
 
     /// Takes back what [`Self::keep`] said for this reason; `false` where the run is not known.
@@ -105,28 +109,25 @@ impl Archive {
     /// # Errors
     /// The database's.
     pub fn let_go(&self, id: RunId, why: Keep) -> Result<bool, ArchiveError> {
-        self.mark(id, why, "DELETE FROM kept WHERE run = ?1 AND why = ?2")
+        self.mark(id, why, LET_GO)
+    }
+
+    /// The same for many at once, in one transaction and in order: `true` keeps, `false` lets go. Runs that are not known
+    /// are passed over.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn keep_all(&self, marks: &[(RunId, Keep, bool)]) -> Result<(), ArchiveError> {
+        let marks = marks.to_vec();
+        self.write(move |connection| {
+            marks.iter().try_for_each(|(id, why, keep)| {
+                mark(connection, *id, *why, if *keep { KEEP } else { LET_GO }).map(drop)
+            })
+        })
     }
 
     fn mark(&self, id: RunId, why: Keep, sql: &'static str) -> Result<bool, ArchiveError> {
-        use rusqlite::OptionalExtension as _;
-        let what = ArchiveError::database;
-        self.write(move |connection| {
-            let run = connection
-                .query_row(
-                    "SELECT run FROM run WHERE id = ?1",
-                    [id.to_string()],
-                    |row| row.get::<_, i64>(0),
-                )
-                .optional()
-                .map_err(what("find a test"))?;
-            if let Some(run) = run {
-                connection
-                    .execute(sql, (run, why.word()))
-                    .map_err(what("keep a record"))?;
-            }
-            Ok(run.is_some())
-        })
+        self.write(move |connection| mark(connection, id, why, sql))
     }
 
     /// Removes what is older than the rules say, and makes the rows of old days. Rows of runs stay for ever.
@@ -257,6 +258,30 @@ impl Archive {
         }
         Ok(())
     }
+}
+
+/// Marks a run's record, or takes the mark away; `false` where the run is not known.
+fn mark(
+    connection: &Connection,
+    id: RunId,
+    why: Keep,
+    sql: &'static str,
+) -> Result<bool, ArchiveError> {
+    let what = ArchiveError::database;
+    let run = connection
+        .query_row(
+            "SELECT run FROM run WHERE id = ?1",
+            [id.to_string()],
+            |row| row.get::<_, i64>(0),
+        )
+        .optional()
+        .map_err(what("find a test"))?;
+    if let Some(run) = run {
+        connection
+            .execute(sql, (run, why.word()))
+            .map_err(what("keep a record"))?;
+    }
+    Ok(run.is_some())
 }
 
 fn leaving(connection: &Connection, sql: &str) -> Result<Vec<Leaving>, ArchiveError> {

@@ -7,10 +7,13 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::ArchiveError;
 
 /// Step `n` leads from schema `n` to `n + 1`; schema 0 is an empty database.
-const STEPS: [&str; SCHEMA as usize] = [include_str!("../migrations/0001.sql")];
+const STEPS: [&str; SCHEMA as usize] = [
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+];
 
 /// The newest schema that this build knows.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The table that says which schema the others are of. It is the same in every schema.
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (

@@ -10,6 +10,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{Context, SHA256};
+use linerate_model::hexadecimal;
 
 /// How the script's lines begin.
 const MARK: &str = "linerate-bootstrap: ";
@@ -44,10 +45,7 @@ impl Binary {
             context.update(&piece[..length]);
             size += length as u64;
         }
-        let mut sha256 = String::new();
-        for byte in context.finish().as_ref() {
-            let _ = write!(sha256, "{byte:02x}");
-        }
+        let sha256 = hexadecimal::digits(context.finish().as_ref());
         Ok(Self {
             path: path.to_owned(),
             arch: arch.to_owned(),

@@ -1,10 +1,11 @@
 //! Pages read linerate's archive, and write silences to it.
 
 use std::cmp::Reverse;
+use std::io::Write;
 use std::ops::Range;
 
 use linerate_archive::{
-    AlertFilter, Archive, ArchiveError, EventId, EventKind, SilenceKey, Stored,
+    AlertFilter, Archive, ArchiveError, CsvWriter, EventId, EventKind, SilenceKey, Stored,
 };
 use linerate_model::alert::{Alert, AlertState, HostChange, Silence};
 use linerate_model::watch::{RunId, UnixMillis, WatchRun};
@@ -45,6 +46,14 @@ impl Store for Archive {
     fn runs(&self, filter: &RunFilter) -> Result<Vec<WatchRun>, StoreError> {
         let stored = self.runs(&theirs(filter)).map_err(cannot("tests"))?;
         Ok(stored.into_iter().map(|Stored { run, .. }| run).collect())
+    }
+
+    fn runs_csv(&self, filter: &RunFilter, out: &mut dyn Write) -> Result<(), StoreError> {
+        let mut write = || {
+            let mut csv = CsvWriter::begin(out)?;
+            self.each_run(&theirs(filter), false, |stored| csv.row(&stored))
+        };
+        write().map_err(cannot("tests"))
     }
 
     fn alerts(&self, changed_since: UnixMillis) -> Result<Vec<Alert>, StoreError> {
@@ -133,7 +142,7 @@ impl Store for Archive {
 /// What an event is about.
 fn happened(archive: &Archive, kind: EventKind, subject: String) -> Result<Happened, StoreError> {
     Ok(match kind {
-        EventKind::Alert | EventKind::Silence => Happened::Alert,
+        EventKind::Alert | EventKind::Silence | EventKind::Accepted => Happened::Alert,
         EventKind::Facts => Happened::Facts {
             host: subject.into(),
         },

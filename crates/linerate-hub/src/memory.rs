@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
+use linerate_archive::{CsvWriter, RecordHash, Stored};
 use linerate_model::alert::{Alert, AlertState, HostChange, Silence};
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis, WatchOutcome, WatchRun};
@@ -120,6 +122,28 @@ impl Store for MemoryStore {
         found.sort_by_key(|run| Reverse(run.id));
         found.truncate(limit);
         Ok(found)
+    }
+
+    fn runs_csv(&self, filter: &RunFilter, out: &mut dyn Write) -> Result<(), StoreError> {
+        let mut write = |runs: Vec<WatchRun>| {
+            let mut csv = CsvWriter::begin(out)?;
+            runs.into_iter().try_for_each(|run| {
+                let record = self.read(|inside| {
+                    let record = inside.records.get(&run.id);
+                    record.map(|json| RecordHash::of(json))
+                });
+                csv.row(&Stored {
+                    run,
+                    record,
+                    record_gone: None,
+                    computed_by: 0,
+                })
+            })
+        };
+        write(self.runs(filter)?).map_err(|error| StoreError {
+            what: "tests",
+            why: error.to_string(),
+        })
     }
 
     fn alerts(&self, changed_since: UnixMillis) -> Result<Vec<Alert>, StoreError> {

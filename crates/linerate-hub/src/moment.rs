@@ -1,5 +1,6 @@
 //! Moments and spans as pages write them: UTC, without a clock.
 
+use linerate_model::calendar::civil;
 use linerate_model::watch::UnixMillis;
 
 /// A day in ms.
@@ -7,25 +8,9 @@ pub(crate) const DAY: u64 = 86_400_000;
 /// An hour in ms.
 pub(crate) const HOUR: u64 = 3_600_000;
 
-/// Year, month and day of a moment. Days are counted in eras of 400 years that begin on the first of March.
-fn civil(at: UnixMillis) -> (u64, u64, u64) {
-    let shifted = at.0 / DAY + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
 /// `2026-11-25`.
 pub(crate) fn day(at: UnixMillis) -> String {
-    let (year, month, day) = civil(at);
+    let (year, month, day) = civil(at.0 / DAY);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
@@ -38,18 +23,6 @@ pub(crate) fn minute(at: UnixMillis) -> String {
 pub(crate) fn clock(at: UnixMillis) -> String {
     let minutes = at.0 / 60_000;
     format!("{:02}:{:02}", minutes / 60 % 24, minutes % 60)
-}
-
-/// RFC 3339 with milliseconds: `2026-11-25T03:40:12.345Z`.
-pub(crate) fn rfc3339(at: UnixMillis) -> String {
-    let seconds = at.0 / 1000;
-    format!(
-        "{}T{}:{:02}.{:03}Z",
-        day(at),
-        clock(at),
-        seconds % 60,
-        at.0 % 1000
-    )
 }
 
 /// A span in its largest unit, rounded down: `40 s`, `12 min`, `5 h`, `9 d`.
@@ -78,7 +51,6 @@ mod tests {
     #[test]
     fn moments_are_written_in_utc() {
         let at = UnixMillis(1_795_578_012_345);
-        assert_eq!(rfc3339(at), "2026-11-25T03:40:12.345Z");
         assert_eq!(minute(at), "2026-11-25 03:40 UTC");
         assert_eq!(day(UnixMillis(951_782_400_000)), "2000-02-29");
         assert_eq!(day(UnixMillis(0)), "1970-01-01");

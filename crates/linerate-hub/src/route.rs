@@ -1,5 +1,6 @@
 //! Which address is answered by what.
 
+mod accept;
 mod answer;
 pub(crate) mod api;
 mod events;
@@ -61,6 +62,7 @@ pub(crate) fn router(hub: Hub) -> Router {
         .route("/pair", get(pages::pair))
         .route("/run/{id}", get(pages::run))
         .route("/alerts", get(pages::alerts))
+        .route("/alerts/{id}/accept", post(accept::accept_by_form))
         .route("/hosts", get(pages::hosts))
         .route("/host", get(pages::host))
         .route("/plan", get(pages::plan))
@@ -79,6 +81,7 @@ pub(crate) fn router(hub: Hub) -> Router {
         .route("/api/v1/runs/{id}", get(api::run))
         .route("/api/v1/runs/{id}/record", get(api::record))
         .route("/api/v1/alerts", get(api::alerts))
+        .route("/api/v1/alerts/{id}/accept", post(accept::accept))
         .route("/api/v1/silences", get(silences::list).post(silences::make))
         .route("/api/v1/silences/{id}", delete(silences::end))
         .route("/api/v1/tests", post(test_now::ask))
@@ -125,6 +128,7 @@ mod described {
                 "/pair",
                 "/run/{id}",
                 "/alerts",
+                "/alerts/{id}/accept",
                 "/hosts",
                 "/host",
                 "/plan",

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use linerate_model::alert::AlertId;
+use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
 use linerate_watch::alert::PairName;
 
@@ -13,11 +15,41 @@ pub struct Shared {
     store: Arc<dyn Store>,
     live: Live,
     now: Box<dyn Fn() -> UnixMillis + Send + Sync>,
-    asks: Box<Asks>,
+    driver: Box<dyn Requests>,
 }
 
-/// Asks for a test of a pair now; the id that its row will have, or why there is none.
-type Asks = dyn Fn(PairName) -> Result<RunId, String> + Send + Sync;
+/// What the hub's driver does for those who ask by a page or by the API. A call may block for some seconds.
+pub trait Requests: Send + Sync {
+    /// Runs a test of a pair now; the id that its row will have.
+    ///
+    /// # Errors
+    /// Why there is none, as a sentence.
+    fn test(&self, pair: PairName) -> Result<RunId, String>;
+
+    /// Takes the level that an alert's pairs show now for the right one, as somebody says; of how many pairs.
+    ///
+    /// # Errors
+    /// Why it does not, as a sentence.
+    fn accept(&self, alert: AlertId, by: PlainText) -> Result<usize, String>;
+
+    /// Silences are others than before.
+    fn silences_changed(&self);
+}
+
+/// A hub without a driver.
+struct Nobody;
+
+impl Requests for Nobody {
+    fn test(&self, _: PairName) -> Result<RunId, String> {
+        Err("This hub runs no tests.".to_owned())
+    }
+
+    fn accept(&self, _: AlertId, _: PlainText) -> Result<usize, String> {
+        Err("This hub runs no tests.".to_owned())
+    }
+
+    fn silences_changed(&self) {}
+}
 
 impl Shared {
     /// Of an archive and the hub's clock: one reading of the wall clock at its start plus the monotonic clock.
@@ -29,23 +61,19 @@ impl Shared {
             store,
             live: Live::default(),
             now: Box::new(now),
-            asks: Box::new(|_| Err("This hub runs no tests.".to_owned())),
+            driver: Box::new(Nobody),
         }
     }
 
-    /// With somebody who makes tests that are asked for.
+    /// With a driver.
     #[must_use]
-    pub fn with_tests(
-        mut self,
-        asks: impl Fn(PairName) -> Result<RunId, String> + Send + Sync + 'static,
-    ) -> Self {
-        self.asks = Box::new(asks);
+    pub fn with_driver(mut self, driver: impl Requests + 'static) -> Self {
+        self.driver = Box::new(driver);
         self
     }
 
-    /// Asks for a test; may block for some seconds.
-    pub(crate) fn ask(&self, wanted: PairName) -> Result<RunId, String> {
-        (self.asks)(wanted)
+    pub(crate) fn driver(&self) -> &dyn Requests {
+        &*self.driver
     }
 
     /// The archive.

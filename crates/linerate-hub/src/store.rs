@@ -1,5 +1,6 @@
 //! What pages read of an archive, and silences, which they write.
 
+use std::io::Write;
 use std::ops::Range;
 
 use linerate_model::alert::{Alert, HostChange, Silence};
@@ -16,6 +17,8 @@ pub trait Store: Send + Sync {
     fn record(&self, id: RunId) -> Result<Option<Vec<u8>>, StoreError>;
     /// Runs that match, the latest due first.
     fn runs(&self, filter: &RunFilter) -> Result<Vec<WatchRun>, StoreError>;
+    /// Writes the same runs as CSV, in the archive's notation ([`linerate_archive::CsvWriter`]).
+    fn runs_csv(&self, filter: &RunFilter, out: &mut dyn Write) -> Result<(), StoreError>;
     /// Alerts that are open or changed since, the latest first.
     fn alerts(&self, changed_since: UnixMillis) -> Result<Vec<Alert>, StoreError>;
     /// Silences that are in force at this moment.

@@ -1,9 +1,7 @@
 //! The words of an alert, for those who are told of it elsewhere: the same as on the pages.
 
 use linerate_model::alert::Alert;
-use linerate_model::watch::UnixMillis;
 
-use crate::moment;
 use crate::view::alert::AlertView;
 
 /// An alert in words.
@@ -27,9 +25,4 @@ impl AlertWords {
             what_to_do: view.what_to_do,
         }
     }
-}
-
-/// A moment by RFC 3339, with milliseconds: `2026-11-25T03:40:12.345Z`.
-pub fn rfc3339(at: UnixMillis) -> String {
-    moment::rfc3339(at)
 }

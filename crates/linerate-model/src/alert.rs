@@ -65,6 +65,9 @@ pub struct Alert {
     /// The alert that has its pairs now, where they turned out to have one cause; absent = it ended otherwise, or has not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub merged_into: Option<AlertId>,
+    /// Who said that its new level is right, which ended it; absent = nobody did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub accepted: Option<Acceptance>,
     /// When anything of it changed last.
     pub changed: UnixMillis,
     /// What limits its tests; absent = no finding says.
@@ -95,6 +98,25 @@ impl AlertKind {
     /// Whether tests have results, whose rate is too low.
     pub const fn is_of_rate(self) -> bool {
         matches!(self, Self::Slow | Self::Changed)
+    }
+}
+
+/// Somebody said that what the pairs of an alert show now is what they should show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acceptance {
+    /// When.
+    pub at: UnixMillis,
+    /// Who: a user, or a name that somebody gave where the hub has no users.
+    pub by: PlainText,
+}
+
+impl AlertPair {
+    /// Whether it fires only because it showed more before: another level could be the right one now.
+    pub fn is_below_its_past(&self) -> bool {
+        let past = |compared: &Compared| compared.floor_of == FloorOf::Baseline;
+        self.kind.is_of_rate()
+            && self.state == AlertState::Firing
+            && self.compared.as_ref().is_some_and(past)
     }
 }
 
@@ -476,6 +498,7 @@ mod tests {
             fired: Some(since.plus_millis(600_000)),
             until: None,
             merged_into: None,
+            accepted: None,
             changed: since.plus_millis(600_000),
             finding: Some(AlertFinding {
                 id: "receive-window".to_owned(),

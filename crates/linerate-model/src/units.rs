@@ -194,6 +194,21 @@ impl FromStr for Bytes {
     }
 }
 
+impl Bytes {
+    /// An amount of traffic, which is sold and counted in thousands as rates are: `20T` is 20,000,000,000,000 bytes.
+    ///
+    /// # Errors
+    /// A text that is no number with at most one of K, M, G, T.
+    pub fn of_traffic(text: &str) -> Result<Self, UnitError> {
+        scaled(
+            text,
+            "an amount (bytes, or with K, M, G, T of 1000)",
+            1000.0,
+        )
+        .map(Self)
+    }
+}
+
 impl FromStr for BitRate {
     type Err = UnitError;
 
@@ -301,6 +316,7 @@ mod tests {
     #[test]
     fn sizes_are_binary_and_rates_decimal() {
         assert_eq!("1K".parse::<Bytes>().unwrap(), Bytes(1024));
+        assert_eq!(Bytes::of_traffic("1.5K").unwrap(), Bytes(1500));
         assert_eq!("1k".parse::<BitRate>().unwrap(), BitRate(1000));
         assert_eq!("1.5G".parse::<BitRate>().unwrap(), BitRate(1_500_000_000));
         assert_eq!(

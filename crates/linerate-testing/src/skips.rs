@@ -39,6 +39,8 @@ needs! {
     Browser = "browser",
     /// axe-core, which judges whether pages are accessible.
     Axe = "axe",
+    /// `DuckDB` and pyarrow, which read Parquet files.
+    ParquetReaders = "parquet-readers",
     /// The newest iperf3, named by `IPERF3_NEW`.
     NewestIperf3 = "newest-iperf3",
     /// The template of `ESnet` for pSConfig, named by `LINERATE_ESNET_TEMPLATE`.

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use linerate_model::watch::{UnixMillis, WatchFigures};
+use linerate_model::watch::{RunId, UnixMillis, WatchFigures};
 use serde::{Deserialize, Serialize};
 
 use crate::cause::robust;
@@ -18,6 +18,9 @@ const LATEST: usize = 30;
 const FEWEST: usize = 5;
 /// No tests agree better than this, as a share.
 const LEAST_DEVIATION: f64 = 0.01;
+
+/// So many tests show what a level is like.
+pub const FIRST: usize = 3;
 
 /// What a pair's tests give as long as nothing is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -55,6 +58,7 @@ pub struct History {
 /// One test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sample {
+    id: RunId,
     ended: UnixMillis,
     /// The natural logarithm of its goodput in bit/s.
     log: f64,
@@ -63,7 +67,7 @@ struct Sample {
 impl History {
     /// Adds a test that measured; it has to be later than those before. Whether it counts: one that other traffic disturbed,
     /// or through which nothing passed, does not.
-    pub fn add(&mut self, ended: UnixMillis, figures: &WatchFigures) -> bool {
+    pub fn add(&mut self, id: RunId, ended: UnixMillis, figures: &WatchFigures) -> bool {
         let counts =
             !figures.with_traffic && figures.goodput_bps.is_finite() && figures.goodput_bps > 0.0;
         let later = self.samples.back().is_none_or(|last| last.ended <= ended);
@@ -71,6 +75,7 @@ impl History {
             return false;
         }
         self.samples.push_back(Sample {
+            id,
             ended,
             log: figures.goodput_bps.ln(),
         });
@@ -129,6 +134,29 @@ impl History {
             .collect()
     }
 
+    /// The first three tests of each regime but the first: where that one began is not known.
+    pub fn firsts(&self) -> Vec<RunId> {
+        let ends = self.changes.iter().skip(1).map(|change| change.index);
+        let ends = ends.chain([self.samples.len()]);
+        let begins = self.changes.iter().map(|change| change.index).zip(ends);
+        let first = |(begin, end): (usize, usize)| self.ids(begin..end.min(begin + FIRST));
+        begins.flat_map(first).collect()
+    }
+
+    /// The first three tests that are left.
+    pub fn first(&self) -> Vec<RunId> {
+        self.ids(0..FIRST.min(self.samples.len()))
+    }
+
+    fn ids(&self, range: std::ops::Range<usize>) -> Vec<RunId> {
+        self.samples.range(range).map(|sample| sample.id).collect()
+    }
+
+    /// Whether a test is one of these.
+    pub fn has(&self, id: RunId) -> bool {
+        self.samples.iter().any(|sample| sample.id == id)
+    }
+
     /// The baseline of the current regime; absent where there are fewer than 5 tests.
     pub fn baseline(&self) -> Option<Baseline> {
         let count = self.samples.len();
@@ -171,6 +199,11 @@ mod tests {
         }
     }
 
+    fn add(history: &mut History, at: u64, figures: &WatchFigures) -> bool {
+        let at = UnixMillis(at);
+        history.add(RunId::of(at, 0), at, figures)
+    }
+
     fn history(levels: &[(u64, f64)]) -> History {
         let mut history = History::default();
         let mut at = 0;
@@ -178,7 +211,7 @@ mod tests {
             for run in 0..runs {
                 at += 1;
                 let noise = [0.99, 1.0, 1.01, 1.0][usize::try_from(run % 4).unwrap()];
-                assert!(history.add(UnixMillis(at), &figures(level * noise)));
+                assert!(add(&mut history, at, &figures(level * noise)));
             }
         }
         history
@@ -198,6 +231,10 @@ mod tests {
         assert_eq!((regimes[0].since, regimes[0].runs), (UnixMillis(1), 40));
         assert_eq!(regimes[1].last_before, Some(UnixMillis(40)));
         assert_eq!(history.fall(), Some(regimes[1]));
+        let ids = |first: u64| [0, 1, 2].map(|more| RunId::of(UnixMillis(first + more), 0));
+        assert_eq!(history.firsts(), ids(41));
+        assert_eq!(history.first(), ids(1));
+        assert!(history.has(ids(52)[0]) && !history.has(ids(53)[0]));
     }
 
     #[test]
@@ -208,9 +245,9 @@ mod tests {
             with_traffic: true,
             ..figures(1e9)
         };
-        assert!(!history.add(UnixMillis(9), &disturbed));
-        assert!(!history.add(UnixMillis(9), &figures(0.0)));
-        assert!(history.add(UnixMillis(9), &figures(9.4e9)));
+        assert!(!add(&mut history, 9, &disturbed));
+        assert!(!add(&mut history, 9, &figures(0.0)));
+        assert!(add(&mut history, 9, &figures(9.4e9)));
         assert_eq!(history.baseline().map(|baseline| baseline.runs), Some(5));
         history.forget(UnixMillis(9), UnixMillis(9));
         assert_eq!((history.baseline(), history.fall()), (None, None));

@@ -10,6 +10,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use linerate_model::hexadecimal;
 
 use crate::error::{ProtocolError, beginning};
 
@@ -160,7 +161,7 @@ fn parse_user(line: &str) -> Result<(String, [u8; 32]), String> {
     if user.is_empty() {
         return Err("there is no user before the comma".to_owned());
     }
-    let digest = from_hex(digest.trim()).ok_or_else(|| {
+    let digest = hexadecimal::bytes(digest.trim()).ok_or_else(|| {
         format!(
             "what follows user '{}' is not 64 hexadecimal digits",
             beginning(user, 40)
@@ -212,30 +213,6 @@ impl SeenTokens {
         self.seen.insert(entry);
         Ok(())
     }
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
-}
-
-/// Exactly `N` bytes from hexadecimal digits of either case.
-pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let high = char::from(pair[0]).to_digit(16)?;
-        let low = char::from(pair[1]).to_digit(16)?;
-        *byte = u8::try_from(high << 4 | low).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -294,7 +271,7 @@ mod tests {
         assert_eq!(users.entries.len(), 1);
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings[0].contains("line 4"));
-        let right = from_hex(digest).unwrap();
+        let right = hexadecimal::bytes(digest).unwrap();
         assert!(users.allows("mario", &right));
         assert!(!users.allows("luigi", &right));
         assert!(!users.allows("mario", &[0; 32]));
@@ -350,7 +327,7 @@ mod tests {
             let _ = Credentials::parse(&bytes);
             let _ = decode_token(&text);
             let _ = Users::parse(&text);
-            let _ = from_hex::<16>(&text);
+            let _ = hexadecimal::bytes::<16>(&text);
         }
     }
 }

@@ -5,12 +5,12 @@
 //! over a wire whose other end is stock. Keys that are unknown inside a message are ignored, so
 //! that a message can grow; an unknown message is an error.
 
+use linerate_model::hexadecimal;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::auth;
 use crate::error::{ProtocolError, beginning};
 use crate::frame;
 use crate::state::State;
@@ -184,13 +184,16 @@ fn read_software<'de, D: Deserializer<'de>>(input: D) -> Result<PlainText, D::Er
 
 #[expect(clippy::ref_option, reason = "serde's signature")]
 fn write_token<S: Serializer>(token: &Option<[u8; 16]>, to: S) -> Result<S::Ok, S::Error> {
-    token.as_ref().map(|token| auth::hex(token)).serialize(to)
+    token
+        .as_ref()
+        .map(|token| hexadecimal::digits(token))
+        .serialize(to)
 }
 
 fn read_token<'de, D: Deserializer<'de>>(input: D) -> Result<Option<[u8; 16]>, D::Error> {
     let wrong = || D::Error::custom("the udp_token of its hello is not 32 hexadecimal digits");
     let text = Option::<String>::deserialize(input)?;
-    text.map(|text| auth::from_hex(&text).ok_or_else(wrong))
+    text.map(|text| hexadecimal::bytes(&text).ok_or_else(wrong))
         .transpose()
 }
 

@@ -121,9 +121,37 @@ fn events_come_in_the_order_of_commits_and_begin_behind_any_of_them() {
         id: EventId(id),
         kind,
         subject,
+        by: None,
     });
     assert_eq!(events, wanted);
     assert_eq!(archive.events(EventId(1), 10).unwrap(), wanted[1..]);
     assert_eq!(archive.events(EventId(0), 1).unwrap(), wanted[..1]);
     assert_eq!(archive.newest_event(), EventId(2));
+}
+
+#[test]
+fn an_archive_of_the_first_schema_is_brought_to_the_present_one() {
+    let folder = tempdir().unwrap();
+    let database = folder.path().join("archive.sqlite3");
+    let connection = rusqlite::Connection::open(database).unwrap();
+    connection
+        .execute_batch(include_str!("../../migrations/0001.sql"))
+        .unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+             INSERT INTO meta VALUES ('schema', 1);
+             INSERT INTO event (kind, subject) VALUES ('facts', 'a');",
+        )
+        .unwrap();
+    drop(connection);
+    let archive = Archive::open(folder.path()).unwrap();
+    archive
+        .put_acceptance("7", "ann", UnixMillis(1_764_038_400_000))
+        .unwrap();
+    let events = archive.events(EventId(0), 10).unwrap();
+    assert_eq!((events[0].kind, &events[0].by), (EventKind::Facts, &None));
+    let by = Some(("ann".to_owned(), UnixMillis(1_764_038_400_000)));
+    assert_eq!((events[1].kind, &events[1].by), (EventKind::Accepted, &by));
+    assert_eq!(events[1].subject, "7");
 }

@@ -8,6 +8,7 @@ mod facts_and_alerts;
 mod full_disk;
 mod order;
 mod output;
+mod parquet;
 mod rate;
 mod retaining;
 mod runs;

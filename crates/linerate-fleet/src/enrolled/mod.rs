@@ -7,10 +7,10 @@ pub mod book;
 pub mod listener;
 pub mod register;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use linerate_model::hexadecimal;
 
 pub use arrivals::Arrivals;
 pub use authority::Authority;
@@ -65,12 +65,5 @@ pub enum EnrolledError {
 
 /// SHA-256 in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(digest(&SHA256, bytes).as_ref())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hexadecimal::digits(digest(&SHA256, bytes).as_ref())
 }

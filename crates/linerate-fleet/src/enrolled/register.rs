@@ -6,8 +6,10 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use linerate_model::hexadecimal;
+
+use super::EnrolledError;
 use super::book::{Book, Refusal};
-use super::{EnrolledError, hexadecimal};
 use crate::session::locked;
 
 /// The book.
@@ -155,7 +157,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), EnrolledError> {
     let mut random = [0; 8];
     linerate_kernel::thread::random(&mut random).map_err(EnrolledError::Random)?;
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", hexadecimal(&random)));
+    name.push(format!(".{}", hexadecimal::digits(&random)));
     let new = PathBuf::from(name);
     let write = || {
         let mut file = private().create_new(true).open(&new)?;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::hexadecimal;
 use linerate_model::watch::UnixMillis;
 
-use super::{hexadecimal, random, sha256};
+use super::{random, sha256};
 
 /// Sessions at most; the one that was used longest ago gives way.
 const MOST: usize = 1_024;
@@ -42,7 +43,7 @@ impl Sessions {
         password: &str,
         now: UnixMillis,
     ) -> Result<String, String> {
-        let secret = hexadecimal(&random::<32>()?);
+        let secret = hexadecimal::digits(&random::<32>()?);
         self.open.retain(|_, session| session.lasts(now));
         while self.open.len() >= MOST {
             let oldest = self.open.iter().min_by_key(|(_, session)| session.used);

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
+use linerate_model::hexadecimal;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::UnixMillis;
 use serde::{Deserialize, Serialize};
 
-use super::{hexadecimal, random, sha256};
+use super::{random, sha256};
 
 /// Users of a hub at most.
 pub const MOST_USERS: usize = 1_000;
@@ -240,9 +241,9 @@ impl Users {
             return Err(UsersError::TooMany("16 tokens of this user"));
         }
         let secret = random::<32>().map_err(UsersError::Hash)?;
-        let token = format!("{PREFIX}{}", hexadecimal(&secret));
+        let token = format!("{PREFIX}{}", hexadecimal::digits(&secret));
         let kept = ApiToken {
-            sha256: hexadecimal(&sha256(token.as_bytes())),
+            sha256: hexadecimal::digits(&sha256(token.as_bytes())),
             made: now,
         };
         user.tokens.insert(label.to_owned(), kept);
@@ -268,7 +269,7 @@ impl Users {
 
     /// Whose API token this is.
     pub(super) fn of_token(&self, token: &str) -> Option<(&str, &User)> {
-        let hash = hexadecimal(&sha256(token.as_bytes()));
+        let hash = hexadecimal::digits(&sha256(token.as_bytes()));
         self.all().find(|(_, user)| {
             let mut tokens = user.tokens.values();
             tokens.any(|kept| {

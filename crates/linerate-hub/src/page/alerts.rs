@@ -5,6 +5,8 @@ use linerate_model::watch::UnixMillis;
 use maud::{Markup, html};
 
 use super::{Sheet, counted, document, pair_address, time};
+use crate::access::Caller;
+use crate::access::users::Role;
 use crate::live::ChannelState;
 use crate::moment;
 use crate::view::alert::{AlertView, comparison};
@@ -19,6 +21,7 @@ pub(crate) fn page(
     views: &[AlertView],
     channels: &[ChannelState],
     silences: &Markup,
+    caller: &Caller,
     now: UnixMillis,
 ) -> String {
     let firing = firing(views);
@@ -29,13 +32,13 @@ pub(crate) fn page(
         section aria-labelledby="firing" {
             h2 id="firing" { "Firing (" (of(AlertState::Firing).count()) ")" }
             @if of(AlertState::Firing).next().is_none() { p { "Nothing is broken." } }
-            @for view in of(AlertState::Firing) { (article(view, now)) }
+            @for view in of(AlertState::Firing) { (article(view, caller, now)) }
         }
         @if of(AlertState::Suspect).next().is_some() {
             section aria-labelledby="suspect" {
                 h2 id="suspect" { "Suspect (" (of(AlertState::Suspect).count()) ")" }
                 p class="about" { "A test was bad. Confirming tests run within minutes; nobody is notified before." }
-                @for view in of(AlertState::Suspect) { (article(view, now)) }
+                @for view in of(AlertState::Suspect) { (article(view, caller, now)) }
             }
         }
         (silences)
@@ -137,8 +140,9 @@ pub(crate) fn short(view: &AlertView, now: UnixMillis) -> Markup {
 }
 
 /// An alert with its pairs.
-pub(crate) fn article(view: &AlertView, now: UnixMillis) -> Markup {
+fn article(view: &AlertView, caller: &Caller, now: UnixMillis) -> Markup {
     let alert = &view.alert;
+    let may = caller.role >= Role::Operator;
     html! {
         article class={ "alert " (class(view).word()) } id={ "a-" (alert.id) } {
             h3 { (heading(view)) }
@@ -147,10 +151,31 @@ pub(crate) fn article(view: &AlertView, now: UnixMillis) -> Markup {
                 @if let Some(fired) = alert.fired { ". Confirmed " (moment::span(fired.since(alert.since))) " after the first bad test" }
                 @if let Some(silenced) = &view.silenced { ". Silenced " (silenced) }
                 ". "
-                @if view.silenced.is_none() { a href={ "/alerts?silence=" (alert.id) "#silences" } { "Silence" span class="spoken" { " " (view.title) } } }
+                @if may && view.silenced.is_none() { a href={ "/alerts?silence=" (alert.id) "#silences" } { "Silence" span class="spoken" { " " (view.title) } } }
             }
             (answers(view, now, usize::MAX))
+            @if may && alert.pairs.iter().any(AlertPair::is_below_its_past) { (acceptance(view, caller)) }
             (pairs(view))
+        }
+    }
+}
+
+/// A form by which the level becomes the right one.
+fn acceptance(view: &AlertView, caller: &Caller) -> Markup {
+    let id = view.alert.id;
+    html! {
+        details {
+            summary { "Accept this level" span class="spoken" { " of the alert " (view.title) } }
+            form class="plain" method="post" action={ "/alerts/" (id) "/accept" } {
+                p class="about" {
+                    "Say that this is right from now on, such as after a link was replaced by a slower one. The alert ends, and a new "
+                    "baseline begins with its first bad test."
+                }
+                @if caller.name.is_none() {
+                    p { label for={ "by-" (id) } { "Your name" } " " input id={ "by-" (id) } name="by" required maxlength="64"; }
+                }
+                p { button type="submit" { "Accept" } }
+            }
         }
     }
 }
@@ -230,7 +255,7 @@ fn resolved<'a>(views: impl Iterator<Item = &'a AlertView> + Clone, now: UnixMil
                     tbody {
                         @for view in views {
                             tr id={ "a-" (view.alert.id) } {
-                                th scope="row" { (view.title) @if let Some(into) = view.alert.merged_into { span class="tag" { a href={ "#a-" (into) } { "part of another" } } } @else if view.alert.fired.is_none() { span class="tag" { "not confirmed" } } }
+                                th scope="row" { (view.title) @if let Some(into) = view.alert.merged_into { span class="tag" { a href={ "#a-" (into) } { "part of another" } } } @else if let Some(accepted) = &view.alert.accepted { span class="tag" { "accepted by " (accepted.by) } } @else if view.alert.fired.is_none() { span class="tag" { "not confirmed" } } }
                                 td { (time(view.alert.since, now, false)) }
                                 td { (view.alert.until.map_or_else(String::new, |until| moment::span(until.since(view.alert.since)))) }
                                 td { @if let Some(why) = view.why.first() { (code(why)) } }

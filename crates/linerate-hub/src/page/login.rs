@@ -40,12 +40,14 @@ pub(crate) fn signed_in(caller: &Caller, now: UnixMillis) -> String {
             p { "This hub has no users: whoever uses its host may see and do everything." }
             p { "To ask for a login, make a user on the hub's host: " code { "linerate hub user add NAME --role admin" } }
         }
-        table class="rows" {
-            thead { tr { th scope="col" { "Role" } th scope="col" { "May" } } }
-            tbody {
-                tr { th scope="row" { "viewer" } td { "see pages, API and metrics" } }
-                tr { th scope="row" { "operator" } td { "also make and end silences, and ask for a test" } }
-                tr { th scope="row" { "admin" } td { "the same as an operator; users are managed on the hub's host" } }
+        div class="wide" tabindex="0" role="region" aria-label="Roles" {
+            table class="rows" {
+                thead { tr { th scope="col" { "Role" } th scope="col" { "May" } } }
+                tbody {
+                    tr { th scope="row" { "viewer" } td class="text" { "see pages, API and metrics" } }
+                    tr { th scope="row" { "operator" } td class="text" { "also make and end silences, accept the new level of an alert, and ask for a test" } }
+                    tr { th scope="row" { "admin" } td class="text" { "the same as an operator; users are managed on the hub's host" } }
+                }
             }
         }
     };

@@ -10,6 +10,7 @@ pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod silences;
 
+use linerate_model::calendar::rfc3339;
 use linerate_model::plain_text::acts_on_terminal;
 use linerate_model::watch::UnixMillis;
 use maud::{DOCTYPE, Markup, html};
@@ -91,7 +92,7 @@ pub(crate) fn document(sheet: Sheet<'_>, content: &Markup) -> String {
 /// A moment; with its age where `aged`.
 pub(crate) fn time(at: UnixMillis, now: UnixMillis, aged: bool) -> Markup {
     html! {
-        time datetime=(moment::rfc3339(at)) {
+        time datetime=(rfc3339(at)) {
             (moment::minute(at))
             @if aged { span class="age" { " (" (moment::ago(at, now)) ")" } }
         }

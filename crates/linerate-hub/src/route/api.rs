@@ -105,8 +105,10 @@ pub(super) async fn runs(State(hub): State<Hub>, query: Asked<OfRuns>) -> Respon
 
 pub(super) async fn runs_csv(State(hub): State<Hub>, query: Asked<OfRuns>) -> Response {
     data(hub, CSV, |shared| {
-        let runs = shared.store().runs(&asked(query)?.table()?)?;
-        Ok(csv::runs(runs.into_iter().map(RunRow::from)).into_bytes())
+        let mut table = Vec::new();
+        let filter = asked(query)?.table()?;
+        shared.store().runs_csv(&filter, &mut table)?;
+        Ok(table)
     })
     .await
 }

@@ -101,6 +101,7 @@ pub(super) async fn alerts(
             &views,
             &shared.live().snapshot().channels,
             &silences,
+            &caller,
             now,
         ))
     })

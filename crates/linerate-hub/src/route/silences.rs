@@ -25,7 +25,7 @@ const MOST: usize = 1_000;
 const MOST_MATCHERS: usize = 16;
 /// A pattern has at most so many bytes, a name and a reason as well.
 const LONGEST_PATTERN: usize = 256;
-const LONGEST_WORDS: usize = 1_000;
+pub(super) const LONGEST_WORDS: usize = 1_000;
 
 #[derive(Serialize)]
 struct Silences {
@@ -122,6 +122,7 @@ impl Wanted {
 fn put(shared: &Shared, silence: &Silence) -> Result<(), Refusal> {
     shared.store().put_silence(silence)?;
     shared.live().wake();
+    shared.driver().silences_changed();
     Ok(())
 }
 

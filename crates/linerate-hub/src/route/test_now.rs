@@ -33,7 +33,7 @@ impl Pair {
     fn ask(self, hub: &Hub, shared: &Shared, caller: &Caller) -> Result<RunId, Refusal> {
         let Self { task, from, to } = self;
         let asked = format!("asked for a test: {task} {from} > {to}");
-        let id = shared.ask(PairName { task, from, to });
+        let id = shared.driver().test(PairName { task, from, to });
         let id = id.map_err(Refusal::Query)?;
         hub.access.note(caller, &asked);
         Ok(id)

@@ -364,6 +364,7 @@ mod tests {
             fired: Some(at),
             until: None,
             merged_into: None,
+            accepted: None,
             changed: at,
             finding: finding.map(|id| AlertFinding {
                 id: id.to_owned(),

@@ -304,6 +304,7 @@ mod tests {
             fired: None,
             until: None,
             merged_into: None,
+            accepted: None,
             changed: at,
             finding: None,
             host_changes: Vec::new(),

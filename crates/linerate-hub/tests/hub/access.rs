@@ -7,21 +7,42 @@ use std::sync::{Arc, Mutex};
 use linerate_hub::access::users::{Role, Users};
 use linerate_hub::access::{Door, TlsFiles, Transport};
 use linerate_hub::memory::MemoryStore;
-use linerate_hub::shared::Shared;
+use linerate_hub::shared::{Requests, Shared};
 use linerate_hub::{ServeError, serve_behind};
-use linerate_model::watch::UnixMillis;
+use linerate_model::alert::{AlertId, AlertKind, AlertState};
+use linerate_model::plain_text::PlainText;
+use linerate_model::watch::{RunId, UnixMillis};
+use linerate_watch::alert::PairName;
 
 use crate::sample;
 use crate::served::{Answer, Served, parsed};
 
-const PASSWORD: &str = "correct horse";
+pub(crate) const PASSWORD: &str = "correct horse";
 
 /// A hub with a user of each role, whose users can change, and the lines of its log.
-struct Guarded {
-    served: Served,
+pub(crate) struct Guarded {
+    pub(crate) served: Served,
     users: Arc<Mutex<Arc<Users>>>,
     log: Arc<Mutex<Vec<String>>>,
     tokens: [String; 3],
+    /// Alerts whose level was accepted, and by whom.
+    accepted: Arc<Mutex<Vec<(AlertId, PlainText)>>>,
+}
+
+/// A driver that notes what it is asked.
+struct Noting(Arc<Mutex<Vec<(AlertId, PlainText)>>>);
+
+impl Requests for Noting {
+    fn test(&self, _: PairName) -> Result<RunId, String> {
+        Err("This hub runs no tests.".to_owned())
+    }
+
+    fn accept(&self, alert: AlertId, by: PlainText) -> Result<usize, String> {
+        self.0.lock().unwrap().push((alert, by));
+        Ok(2)
+    }
+
+    fn silences_changed(&self) {}
 }
 
 impl Guarded {
@@ -43,15 +64,19 @@ impl Guarded {
         };
         let store = sample::filled();
         sample::hostile(&store);
+        let accepted = Arc::new(Mutex::new(Vec::new()));
+        let shared = Shared::new(Arc::new(store), || sample::NOW);
+        let shared = shared.with_driver(Noting(accepted.clone()));
         Self {
-            served: Served::behind(Arc::new(store), door),
+            served: Served::driven(shared, door),
             users,
             log,
             tokens,
+            accepted,
         }
     }
 
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Transport::Plain)
     }
 
@@ -258,6 +283,16 @@ fn tokens_open_what_programs_read_and_nothing_more() {
         page.contains("&lt;b&gt;cable") && !page.contains("action=\"/silences"),
         "{page}"
     );
+    // What a viewer may not do is not offered.
+    assert!(
+        !page.contains("?silence=") && !page.contains("/accept"),
+        "{page}"
+    );
+    let page = hub.with_token("GET /alerts", operator, "").body;
+    assert!(
+        page.contains("?silence=") && page.contains("/accept"),
+        "{page}"
+    );
     let end = format!("DELETE /api/v1/silences/{}", made["id"]);
     assert_eq!(hub.with_token(&end, viewer, "").status, 403);
     assert_eq!(hub.with_token(&end, admin, "").status, 200);
@@ -339,6 +374,82 @@ fn silences_are_made_and_ended_by_forms_and_mute_their_alerts() {
         303
     );
     assert!(alert(true).is_none());
+}
+
+#[test]
+fn a_level_is_accepted_by_operators_alone_and_by_a_page_of_the_hub() {
+    let hub = Guarded::new();
+    let [viewer, operator, _] = &hub.tokens;
+    let store = hub.served.shared.store();
+    let slow = |alert: &linerate_model::alert::Alert| {
+        alert.state == AlertState::Firing && alert.kind == AlertKind::Slow
+    };
+    let alerts = store.alerts(sample::NOW).unwrap();
+    let id = alerts.iter().find(|alert| slow(alert)).unwrap().id;
+    let put = format!("POST /api/v1/alerts/{id}/accept");
+    assert_eq!(hub.with_token(&put, viewer, "{}").status, 403);
+    assert_eq!(hub.with_token(&put, "x", "{}").status, 401);
+    let cross = format!(
+        "Authorization: Bearer {operator}\r\nContent-Type: application/json\r\nOrigin: http://evil.example\r\n"
+    );
+    assert_eq!(hub.send(&put, &cross, "{}").status, 403);
+    for (path, status) in [
+        ("POST /api/v1/alerts/x/accept", 400),
+        (
+            "POST /api/v1/alerts/0192f0c8-0000-7000-8000-000000000000/accept",
+            404,
+        ),
+    ] {
+        let answer = hub.with_token(path, operator, "{}");
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+    }
+    assert!(hub.accepted.lock().unwrap().is_empty());
+    let done = hub.with_token(&put, operator, r#"{"by":"eve"}"#);
+    assert_eq!((done.status, done.body.trim()), (200, r#"{"pairs":2}"#));
+
+    let path = format!("/alerts/{id}/accept");
+    let cookie = hub.cookie("operator");
+    let page = hub.with_cookie("/alerts", &cookie).body;
+    assert!(page.contains(&format!("action=\"{path}\"")), "{page}");
+    let foreign = format!("Cookie: {cookie}\r\nSec-Fetch-Site: cross-site\r\n");
+    assert_eq!(hub.send(&format!("POST {path}"), &foreign, "").status, 403);
+    assert_eq!(hub.form(&path, &hub.cookie("viewer"), "").status, 403);
+    let done = hub.form(&path, &cookie, "");
+    assert_eq!(done.status, 303, "{done:?}");
+    assert!(done.head.contains(&format!("location: /alerts#a-{id}")));
+    // Who it is says the login.
+    let by: PlainText = "operator".into();
+    assert_eq!(*hub.accepted.lock().unwrap(), [(id, by.clone()), (id, by)]);
+    let log = hub.log.lock().unwrap().join("\n");
+    let line = format!("operator from 127.0.0.1 accepted the level of the alert {id}");
+    assert_eq!(log.matches(&line).count(), 2, "{log}");
+}
+
+#[test]
+fn without_users_somebody_says_who_accepts_a_level() {
+    let hub = Served::sample();
+    let id = hub.json("/api/v1/alerts")["alerts"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let send = |body: &str| {
+        let (address, length) = (hub.address(), body.len());
+        hub.ask(&format!(
+            "POST /api/v1/alerts/{id}/accept HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        ))
+    };
+    let nobody = send("{}");
+    assert!(
+        nobody.status == 400 && nobody.body.contains("Say who"),
+        "{nobody:?}"
+    );
+    // This hub has no driver.
+    let refused = send(r#"{"by":"ann"}"#);
+    assert!(
+        refused.status == 400 && refused.body.contains("runs no tests"),
+        "{refused:?}"
+    );
 }
 
 #[test]

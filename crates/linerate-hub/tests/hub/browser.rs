@@ -7,6 +7,7 @@ use linerate_hub::store::RunFilter;
 use linerate_testing::{Need, skipped};
 use serde_json::{Value, json};
 
+use crate::access::{Guarded, PASSWORD};
 use crate::sample::{self, HOSTILE};
 use crate::served::Served;
 use crate::webdriver::Browser;
@@ -118,39 +119,85 @@ fn every_page_fits_breaks_no_policy_and_is_accessible_at_any_width_and_in_any_co
     let hub = Served::sample();
     let axe = axe();
     let mut wrong = Vec::new();
-    for (name, path, text) in kinds(&hub) {
-        for (width, height) in WINDOWS {
-            browser.size(width, height);
-            for scheme in SCHEMES {
-                browser.scheme(scheme);
-                let mut complain = |what: String| {
-                    wrong.push(format!("{name} at {width} in {scheme}: {what}"));
-                };
-                open(&browser, &hub, &path);
-                let body = browser.value("document.body.innerText");
-                if !body.as_str().unwrap().contains(text) {
-                    complain(format!("no '{text}' in {body}"));
-                }
-                let wide = browser.value("document.documentElement.scrollWidth");
-                if wide != json!(width) {
-                    complain(format!("the page is {wide} wide"));
-                }
-                let paper = browser.value("getComputedStyle(document.body).backgroundColor");
-                let is_dark = paper != json!("rgb(255, 255, 255)");
-                if is_dark != (scheme == "dark") {
-                    complain(format!("its background is {paper}"));
-                }
-                for line in axe.iter().flat_map(|axe| violations(&browser, axe)) {
+    for page in kinds(&hub) {
+        wrong.extend(complaints(&browser, &hub, axe.as_deref(), &page));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with a page, at each width and in both colours.
+fn complaints(
+    browser: &Browser,
+    hub: &Served,
+    axe: Option<&str>,
+    (name, path, text): &(&str, String, &str),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (width, height) in WINDOWS {
+        browser.size(width, height);
+        for scheme in SCHEMES {
+            browser.scheme(scheme);
+            let mut complain = |what: String| {
+                wrong.push(format!("{name} at {width} in {scheme}: {what}"));
+            };
+            open(browser, hub, path);
+            let body = browser.value("document.body.innerText");
+            if !body.as_str().unwrap().contains(text) {
+                complain(format!("no '{text}' in {body}"));
+            }
+            let wide = browser.value("document.documentElement.scrollWidth");
+            if wide != json!(width) {
+                complain(format!("the page is {wide} wide"));
+            }
+            let paper = browser.value("getComputedStyle(document.body).backgroundColor");
+            let is_dark = paper != json!("rgb(255, 255, 255)");
+            if is_dark != (scheme == "dark") {
+                complain(format!("its background is {paper}"));
+            }
+            for line in axe.iter().flat_map(|axe| violations(browser, axe)) {
+                complain(line);
+            }
+            for line in browser.console() {
+                if !is_expected(&line, name) {
                     complain(line);
-                }
-                for line in browser.console() {
-                    if !is_expected(&line, name) {
-                        complain(line);
-                    }
                 }
             }
         }
     }
+    wrong
+}
+
+#[test]
+fn the_pages_of_a_login_are_like_the_others() {
+    let Some(browser) = Browser::start() else {
+        return;
+    };
+    let hub = Guarded::new();
+    let axe = axe();
+    let look = |page: (&str, &str, &str)| {
+        let page = (page.0, page.1.to_owned(), page.2);
+        complaints(&browser, &hub.served, axe.as_deref(), &page)
+    };
+    let mut wrong = look(("login", "/login?next=%2Faccount", "Log in"));
+    let log_in = |password: &str| {
+        browser.value(&format!(
+            "document.getElementById('name').value = 'operator', document.getElementById('password').value = '{password}',
+             document.querySelector('form.plain').submit()"
+        ));
+    };
+    log_in("wrong");
+    browser.until("document.querySelector('.warning') !== null");
+    wrong.extend(
+        axe.iter()
+            .flat_map(|axe| violations(&browser, axe))
+            .map(|line| format!("refused login: {line}")),
+    );
+    // The browser itself reports the status of a refused login.
+    drop(browser.console());
+    log_in(PASSWORD);
+    browser.until("document.querySelector('h1').textContent === 'Account'");
+    wrong.extend(look(("account", "/account", "whose role is operator")));
+    wrong.extend(look(("alerts of an operator", "/alerts", "New silence")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

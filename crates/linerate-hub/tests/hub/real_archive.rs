@@ -21,7 +21,7 @@ fn facts(kernel: &str) -> Vec<u8> {
 #[test]
 fn pages_show_what_the_archive_has() {
     let folder = tempfile::tempdir().unwrap();
-    let archive = Archive::open(folder.path()).unwrap();
+    let archive = Arc::new(Archive::open(folder.path()).unwrap());
     let record = sample::record();
     let good = sample::run(
         "t",
@@ -56,7 +56,7 @@ fn pages_show_what_the_archive_has() {
         changed: alert.changed,
     };
     archive.put_alert(key, &alert).unwrap();
-    let hub = Served::of(Arc::new(archive));
+    let hub = Served::of(archive.clone());
     let pair = hub.json("/api/v1/pairs")["pairs"][0].clone();
     assert_eq!(
         (&pair["outcome"], &pair["failures_in_a_row"]),
@@ -75,6 +75,14 @@ fn pages_show_what_the_archive_has() {
         hub.body("/metrics")
             .contains("linerate_failures_in_a_row{task=\"t\",source=\"a\",dest=\"b\"} 1")
     );
+    let mut exported = Vec::new();
+    let both = linerate_archive::RunFilter::default();
+    archive.export_csv(&both, &mut exported).unwrap();
+    let exported = String::from_utf8(exported).unwrap();
+    let mut exported: Vec<&str> = exported.split_inclusive("\r\n").collect();
+    // The hub shows the latest test first.
+    exported[1..].reverse();
+    assert_eq!(hub.body("/api/v1/runs.csv"), exported.concat());
     let events = hub.shared.store().events(0, 100).unwrap();
     assert_eq!(events.len(), 5);
     assert_eq!(hub.shared.store().last_event().unwrap(), events[4].id);

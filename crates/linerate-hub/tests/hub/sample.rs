@@ -358,6 +358,7 @@ fn alert(name: &str, kind: AlertKind, state: AlertState, age: u64, pairs: Vec<Al
         until: (state == AlertState::Resolved).then(|| before(age - 3 * HOUR)),
         changed: before(age - 9 * MINUTE),
         merged_into: None,
+        accepted: None,
         finding: None,
         host_changes: Vec::new(),
         pairs,

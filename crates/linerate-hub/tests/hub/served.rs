@@ -33,7 +33,11 @@ impl Served {
     }
 
     pub(crate) fn behind(store: Arc<dyn Store>, door: Door) -> Self {
-        let shared = Arc::new(Shared::new(store, || sample::NOW));
+        Self::driven(Shared::new(store, || sample::NOW), door)
+    }
+
+    pub(crate) fn driven(shared: Shared, door: Door) -> Self {
+        let shared = Arc::new(shared);
         sample::lively(&shared);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let serving = serve_behind(listener, shared.clone(), door).unwrap();

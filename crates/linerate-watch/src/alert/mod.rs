@@ -25,20 +25,20 @@ mod trouble;
 use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::alert::{
-    Alert, AlertCause, AlertCounterTest, AlertFinding, AlertId, AlertKind, AlertPair, AlertRun,
-    AlertState, HostChange,
+    Acceptance, Alert, AlertCause, AlertCounterTest, AlertFinding, AlertId, AlertKind, AlertPair,
+    AlertRun, AlertState, HostChange,
 };
 use linerate_model::counter_test::Verdict;
 use linerate_model::mesh::{MeshCauseKind, MeshDirection};
 use linerate_model::plain_text::PlainText;
-use linerate_model::watch::{UnixMillis, WatchRun};
+use linerate_model::watch::{RunId, UnixMillis, WatchRun};
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Regime};
 use crate::expectation::{Bounds, Floor};
 use crate::watched::Watched;
 use grouping::Place;
-use pair::{Rules, Step, Watch};
+use pair::{Mark, Rules, Step, Watch};
 
 /// Tests in a row that end what is wrong with a pair.
 pub const PASSES_THAT_END: usize = pair::IN_A_ROW;
@@ -95,6 +95,41 @@ pub enum Action {
     },
     /// Keep and show the alert, and notify of it.
     AlertChanged(Alert),
+    /// Keep the record of a test for ever.
+    KeepRecord {
+        /// Which test.
+        run: RunId,
+        /// Why.
+        worth: Worth,
+    },
+    /// A record was kept as one of the first of a level, and is none of these: later tests show where the level began.
+    LetRecordGo {
+        /// Of which test.
+        run: RunId,
+    },
+}
+
+/// Why a record is worth keeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Worth {
+    /// It is one of the first three tests of a level.
+    Regime,
+    /// An alert rests on it.
+    Alert,
+}
+
+/// Why the new level of an alert cannot be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AcceptError {
+    /// There is no such alert, or it is over.
+    #[error("No alert of this id is open.")]
+    NotOpen,
+    /// Its tests are compared with something else than earlier tests, or fail.
+    #[error(
+        "None of its pairs fires because it showed more before: tests that fail have no level, and a floor that follows from the plan \
+         or from links changes there."
+    )]
+    NoLevel,
 }
 
 /// Every pair's state, and the alerts that are open.
@@ -238,6 +273,39 @@ impl Alerts {
         }
     }
 
+    /// The same of each pair of an alert that fires because it showed more before; how many these are. The others stay.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn accept_alert(
+        &mut self,
+        now: UnixMillis,
+        id: AlertId,
+        by: &PlainText,
+    ) -> Result<usize, AcceptError> {
+        let alert = self.open.iter_mut().find(|alert| alert.id == id);
+        let alert = alert.ok_or(AcceptError::NotOpen)?;
+        let pairs = alert.pairs.iter().filter(|pair| pair.is_below_its_past());
+        let pairs: Vec<PairName> = pairs
+            .map(|pair| PairName {
+                task: alert.task.clone(),
+                from: pair.from.clone(),
+                to: pair.to.clone(),
+            })
+            .collect();
+        if pairs.is_empty() {
+            return Err(AcceptError::NoLevel);
+        }
+        alert.accepted = Some(Acceptance {
+            at: now,
+            by: by.clone(),
+        });
+        for pair in &pairs {
+            self.accept(now, pair);
+        }
+        Ok(pairs.len())
+    }
+
     /// The alerts that are suspect or firing, the oldest first.
     pub fn open(&self) -> &[Alert] {
         &self.open
@@ -267,6 +335,13 @@ impl Alerts {
     }
 
     fn carry_out(&mut self, now: UnixMillis, name: &PairName, steps: Vec<Step>) {
+        let marks = self.pairs.get_mut(name);
+        let marks = marks.map(|watch| std::mem::take(&mut watch.marks));
+        let marks = marks.into_iter().flatten().map(|mark| match mark {
+            Mark::Keep(run, worth) => Action::KeepRecord { run, worth },
+            Mark::LetGo(run) => Action::LetRecordGo { run },
+        });
+        self.actions.extend(marks);
         let mut group = false;
         for step in steps {
             match step {
@@ -339,6 +414,7 @@ impl Alerts {
             fired: None,
             until: None,
             merged_into: None,
+            accepted: None,
             changed: now,
             finding: None,
             host_changes: Vec::new(),

@@ -7,11 +7,12 @@ use linerate_model::alert::{
     RunShows,
 };
 use linerate_model::plain_text::PlainText;
-use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
+use linerate_model::watch::{NotRun, RunClass, RunId, UnixMillis, WatchOutcome, WatchRun};
 use serde::{Deserialize, Serialize};
 
+use super::Worth;
 use super::trouble::Trouble;
-use crate::baseline::{Baseline, History, Regime};
+use crate::baseline::{Baseline, FIRST, History, Regime};
 use crate::change_points::Cusum;
 use crate::dispatch::agent_was;
 use crate::expectation::{self, Bounds, Floor};
@@ -90,6 +91,15 @@ pub(super) struct Watch {
     pub(super) trouble: Option<Trouble>,
     /// The open alert that this pair is in.
     pub(super) alert: Option<AlertId>,
+    /// The first tests since it is watched, or since its level was said to be right; absent = an older program wrote this.
+    #[serde(default)]
+    began: Option<Vec<RunId>>,
+    /// The first tests of the regimes that began after that, whose records are kept.
+    #[serde(skip)]
+    firsts: Vec<RunId>,
+    /// What follows for records, in order.
+    #[serde(skip)]
+    pub(super) marks: Vec<Mark>,
     /// Filled again from the archive after a restart.
     #[serde(skip)]
     pub(super) history: History,
@@ -106,6 +116,14 @@ enum Level {
     Between,
     /// Below it by less than half of the least fall.
     Usual,
+}
+
+/// What follows for a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    Keep(RunId, Worth),
+    /// It is no longer one of the first of a regime.
+    LetGo(RunId),
 }
 
 /// What follows for a pair.
@@ -143,6 +161,9 @@ impl Watch {
             away: None,
             trouble: None,
             alert: None,
+            began: Some(Vec::new()),
+            firsts: Vec::new(),
+            marks: Vec::new(),
             history: History::default(),
             rules: None,
         }
@@ -166,6 +187,7 @@ impl Watch {
     /// What is usual is not known any more; only that tests fail or are missing stays true.
     fn begin_anew(&mut self, now: UnixMillis) -> Vec<Step> {
         self.leave_out(UnixMillis(0), now);
+        self.began = Some(Vec::new());
         self.drift = Cusum::default();
         self.accepted = now;
         let Some(trouble) = &mut self.trouble else {
@@ -219,6 +241,10 @@ impl Watch {
     pub(super) fn accept(&mut self, now: UnixMillis) -> Vec<Step> {
         if let Some(since) = self.trouble.as_ref().map(|trouble| trouble.since) {
             self.leave_out(UnixMillis(0), UnixMillis(since.0.saturating_sub(1)));
+            let began = self.history.first();
+            let keep = |id: &RunId| Mark::Keep(*id, Worth::Regime);
+            self.marks.extend(began.iter().map(keep));
+            self.began = Some(began);
         }
         self.accepted = now;
         self.drift = Cusum::default();
@@ -287,7 +313,7 @@ impl Watch {
         if let WatchOutcome::Measured(figures) = &run.outcome
             && !self.left_out.iter().any(out)
         {
-            self.history.add(run.ended, figures);
+            self.history.add(run.id, run.ended, figures);
         }
     }
 
@@ -298,6 +324,7 @@ impl Watch {
         run: &WatchRun,
         finding: Option<AlertFinding>,
     ) -> Vec<Step> {
+        let before = (self.state(), self.kind());
         let waited = run.class == RunClass::Confirm && self.take_pending();
         if let WatchOutcome::NotRun { reason, why, .. } = &run.outcome {
             return self.handle_not_run(now, *reason, why, run.ended, waited);
@@ -318,7 +345,11 @@ impl Watch {
         let mut steps = self.end_silence(run.ended, shows);
         let level = self.count(run, baseline);
         steps.extend(self.judge(now, run.ended, shows, level));
-        let changed = self.trouble.as_ref().map(|trouble| trouble.kind) == Some(AlertKind::Changed);
+        let is_new = before != (AlertState::Firing, self.kind());
+        if self.state() == AlertState::Firing && is_new {
+            self.mark_evidence();
+        }
+        let changed = self.kind() == Some(AlertKind::Changed);
         let is_bad = shows == RunShows::Fail || (changed && level == Level::Low);
         self.describe(run, is_bad, floor, finding, &mut steps);
         if shows == RunShows::Pass && self.trouble.is_none() {
@@ -326,6 +357,42 @@ impl Watch {
             self.failure = None;
         }
         steps
+    }
+
+    fn kind(&self) -> Option<AlertKind> {
+        self.trouble.as_ref().map(|trouble| trouble.kind)
+    }
+
+    /// The tests that made it fire are kept: those since the first bad one, and the bad ones that decided.
+    fn mark_evidence(&mut self) {
+        let Some(since) = self.trouble.as_ref().map(|trouble| trouble.since) else {
+            return;
+        };
+        let is_bad = |run: &AlertRun| matches!(run.shows, RunShows::Fail | RunShows::Failed);
+        let tests = self.recent.iter().enumerate();
+        let evidence =
+            tests.filter(|(place, run)| run.ended >= since || (*place < OF && is_bad(run)));
+        let keep = evidence.map(|(_, run)| Mark::Keep(run.id, Worth::Alert));
+        self.marks.extend(keep);
+    }
+
+    /// The first tests of each level are kept. Where a level began may become clearer with later tests.
+    fn mark_regimes(&mut self, counted: RunId) {
+        if let Some(began) = self.began.as_mut().filter(|began| began.len() < FIRST) {
+            began.push(counted);
+            self.marks.push(Mark::Keep(counted, Worth::Regime));
+        }
+        let firsts = self.history.firsts();
+        let new = firsts.iter().filter(|id| !self.firsts.contains(id));
+        let new = new.map(|id| Mark::Keep(*id, Worth::Regime));
+        let began = self.began.as_deref().unwrap_or_default();
+        let gone = self
+            .firsts
+            .iter()
+            .filter(|id| !firsts.contains(id) && !began.contains(id) && self.history.has(**id));
+        let marks: Vec<Mark> = new.chain(gone.map(|id| Mark::LetGo(*id))).collect();
+        self.marks.extend(marks);
+        self.firsts = firsts;
     }
 
     /// Whether a confirming test was waited for.
@@ -438,7 +505,10 @@ impl Watch {
         let WatchOutcome::Measured(figures) = &run.outcome else {
             return Level::Between;
         };
-        let counts = self.history.add(run.ended, figures);
+        let counts = self.history.add(run.id, run.ended, figures);
+        if counts {
+            self.mark_regimes(run.id);
+        }
         let Some(baseline) = baseline.filter(|_| counts) else {
             return Level::Between;
         };

@@ -147,7 +147,7 @@ pub const BUDGET: Section = Section {
     groups: &[&[
         key(
             "bytes",
-            "bytes with K, M, G, T of 1024",
+            "bytes with K, M, G, T of 1000",
             "any amount",
             "Payload, sent and received together.",
         ),

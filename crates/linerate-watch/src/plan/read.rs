@@ -236,7 +236,7 @@ fn budget(table: &Table<'_>) -> Result<Budget> {
     let table = table.table("budget", &BUDGET)?;
     Ok(Budget {
         bytes_a_day: table.read("bytes", |value| {
-            let read = |text: &str| text.parse::<Bytes>().map_err(|error| error.to_string());
+            let read = |text: &str| Bytes::of_traffic(text).map_err(|error| error.to_string());
             let bytes = value.amount(read)?;
             value.refuse(bytes == Bytes(0), "a budget of 0 lets nothing be tested")?;
             Ok(bytes)

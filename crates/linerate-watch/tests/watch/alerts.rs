@@ -1,6 +1,6 @@
 //! Alerts of simulated pairs: healthy ones are quiet, each fault fires within three tests and resolves when it is repaired.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use linerate_model::alert::{
     Alert, AlertCounterTest, AlertFinding, AlertKind, AlertState, HostChange,
@@ -12,7 +12,7 @@ use linerate_model::units::BitRate;
 use linerate_model::watch::{
     NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
 };
-use linerate_watch::alert::{Action, Alerts, PairName};
+use linerate_watch::alert::{AcceptError, Action, Alerts, PairName, Worth};
 use linerate_watch::watched::{
     Budget, Duplex, Expected, Pair, Reach, Sampling, Schedule, Task, Watched, WatchedHost,
 };
@@ -102,6 +102,8 @@ struct World {
     rows: Vec<WatchRun>,
     /// Hosts whose facts were asked for.
     asked: Vec<PlainText>,
+    /// Tests whose records are kept for ever.
+    kept: HashSet<(RunId, Worth)>,
 }
 
 impl World {
@@ -136,7 +138,32 @@ impl World {
             away: "an agent is not connected",
             rows: Vec::new(),
             asked: Vec::new(),
+            kept: HashSet::new(),
         }
+    }
+
+    /// The tests that a host sent, which ended within these periods, the oldest first.
+    fn tests_of(&self, from: &str, periods: std::ops::Range<u64>) -> Vec<RunId> {
+        let within = at_period(periods.start)..at_period(periods.end);
+        let its = |run: &&WatchRun| run.from == *from && within.contains(&run.ended.0);
+        self.rows.iter().filter(its).map(|run| run.id).collect()
+    }
+
+    fn kept_as(&self, worth: Worth) -> HashSet<RunId> {
+        let kept = self.kept.iter().filter(|(_, its)| *its == worth);
+        kept.map(|(run, _)| *run).collect()
+    }
+
+    /// What a hub that starts again knows: the alerts' state, and the latest rows.
+    fn restart(&mut self, now: u64, expected: Expected) {
+        let state = serde_json::to_vec(&self.alerts).unwrap();
+        self.alerts = serde_json::from_slice(&state).unwrap();
+        self.alerts
+            .handle_plan(UnixMillis(now), &plan(self.hosts, expected));
+        for run in &self.rows {
+            self.alerts.handle_past(run);
+        }
+        self.drain();
     }
 
     fn ask(&mut self, at: u64, from: usize, to: usize, class: RunClass) {
@@ -262,6 +289,12 @@ impl World {
                 }
                 Action::AskFacts { host } => self.asked.push(host),
                 Action::AlertChanged(alert) => self.changed.push(alert),
+                Action::KeepRecord { run, worth } => {
+                    self.kept.insert((run, worth));
+                }
+                Action::LetRecordGo { run } => {
+                    self.kept.remove(&(run, Worth::Regime));
+                }
             }
         }
     }
@@ -822,6 +855,76 @@ fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() 
     assert_eq!(world.only().state, AlertState::Resolved);
     world.run(34, 20, given);
     assert_eq!(world.fired().len(), 1);
+}
+
+#[test]
+fn records_of_a_level_and_of_an_alert_are_kept_and_a_level_that_was_accepted_stays_so_after_a_restart()
+ {
+    let mut world = World::new(2, Expected::Auto, 3);
+    let given = |from: usize, _: usize, at: u64| {
+        Given::Share(if from == 0 && at >= at_period(30) {
+            0.8
+        } else {
+            1.0
+        })
+    };
+    world.run(0, 30, given);
+    let mut levels: HashSet<RunId> = HashSet::new();
+    for host in ["node0", "node1"] {
+        levels.extend(&world.tests_of(host, 0..30)[..3]);
+    }
+    assert_eq!(world.kept_as(Worth::Regime), levels);
+    assert_eq!(world.kept_as(Worth::Alert), HashSet::new());
+
+    world.run(30, 20, given);
+    let alert = world.only().clone();
+    let slow = world.tests_of("node0", 30..50);
+    let until = |run: &&WatchRun| run.ended <= alert.fired.unwrap() && slow.contains(&run.id);
+    let evidence: HashSet<RunId> = world.rows.iter().filter(until).map(|run| run.id).collect();
+    assert!((3..=4).contains(&evidence.len()), "{evidence:?}");
+    assert_eq!(world.kept_as(Worth::Alert), evidence);
+    levels.extend(&slow[..3]);
+    assert_eq!(world.kept_as(Worth::Regime), levels);
+
+    let now = UnixMillis(at_period(50));
+    let by = PlainText::from("ann");
+    assert_eq!(world.alerts.accept_alert(now, alert.id, &by), Ok(1));
+    assert_eq!(
+        world.alerts.accept_alert(now, alert.id, &by),
+        Err(AcceptError::NotOpen)
+    );
+    world.drain();
+    let accepted = world.only().accepted.clone().unwrap();
+    assert_eq!((accepted.at, accepted.by), (now, by));
+    assert_eq!(world.only().state, AlertState::Resolved);
+    world.restart(at_period(50), Expected::Auto);
+    world.run(50, 20, given);
+    assert_eq!(world.fired().len(), 1, "{}", brief(&world.fired()));
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    let baseline = world.alerts.baseline(&pair).unwrap();
+    assert!(
+        (0.75..0.85).contains(&(baseline.median_bps / RATE)),
+        "{baseline:?}"
+    );
+    assert_eq!(world.kept_as(Worth::Regime), levels);
+}
+
+#[test]
+fn a_rate_that_the_plan_says_is_not_accepted_away() {
+    let mut world = World::new(2, Expected::AtLeast(BitRate(8_500_000_000)), 1);
+    let slow = |from: usize, _: usize, _: u64| Given::Share(if from == 0 { 0.8 } else { 1.0 });
+    world.run(0, 3, slow);
+    let id = world.only().id;
+    let refused = world
+        .alerts
+        .accept_alert(UnixMillis(at_period(3)), id, &"ann".into());
+    assert_eq!(refused, Err(AcceptError::NoLevel));
+    world.drain();
+    assert_eq!(world.only().state, AlertState::Firing);
 }
 
 #[test]

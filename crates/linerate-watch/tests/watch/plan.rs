@@ -90,7 +90,7 @@ why = "new cables"
         (Duplex::Independent, &[0][..])
     );
     assert_eq!(host.groups, ["left", "old"]);
-    assert_eq!(host.budget.bytes_a_day, Some(Bytes(2 << 40)));
+    assert_eq!(host.budget.bytes_a_day, Some(Bytes(2_000_000_000_000)));
     assert_eq!(host.budget.seconds_a_day, Some(3600.0));
     let server = &watched.hosts[2];
     assert_eq!(
@@ -448,7 +448,7 @@ fn what_cannot_fit_is_refused_with_the_resource_and_the_numbers() {
     let said: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(said.len(), 4, "{said:?}");
     assert!(
-        said[0].starts_with("host a: its tests move 10.0 GB a day, and its budget is 1.07 GB"),
+        said[0].starts_with("host a: its tests move 10.0 GB a day, and its budget is 1.00 GB"),
         "{said:?}"
     );
     assert!(

@@ -83,7 +83,7 @@ A key that is not listed here is refused, with its line and the nearest key that
 ```toml
 {EXAMPLE}```
 
-Rates are bit/s with K, M, G, T of 1000: `\"25G\"`. Amounts are bytes with K, M, G, T of 1024. Times have a unit: `\"30s\"`,
+Rates are bit/s and amounts bytes, both with K, M, G, T of 1000: `\"25G\"`. Times have a unit: `\"30s\"`,
 `\"10m\"`, `\"6h\"`, `\"7d\"`. A plan has at most {MOST_HOSTS} hosts and {MOST_PAIRS} pairs.
 
 A set of hosts is written as for [`linerate nodes`](options.md): `node[01-16]`, `a1,a2`, `@site-a!a1`. `@NAME` is a group

@@ -15,7 +15,7 @@ pub(crate) struct ArchiveArguments {
 pub(super) enum ArchiveCommand {
     /// Check the database, and read every record and compare its hash
     Verify(FolderArguments),
-    /// Write the tests as a table, the oldest first; a figure that is not known is empty, never 0
+    /// Write the tests as a table, the oldest first; a figure that is not known is empty or null, never 0
     Export(ExportArguments),
     /// Show how fast the archive grows, and when its disk is full
     Forecast(FolderArguments),
@@ -40,11 +40,14 @@ pub(super) struct FolderArguments {
 pub(super) struct ExportArguments {
     /// The archive
     pub(super) folder: PathBuf,
-    /// As CSV (RFC 4180)
-    #[arg(long, required = true)]
+    /// As CSV (RFC 4180); moments are RFC 3339 in UTC
+    #[arg(long, required_unless_present = "parquet")]
     pub(super) csv: bool,
-    /// To this file, whole or not at all [default: standard output]
-    #[arg(short = 'o', long, value_name = "FILE")]
+    /// As a Parquet file with the same columns, whole or not at all
+    #[arg(long, value_name = "FILE", conflicts_with = "csv")]
+    pub(super) parquet: Option<PathBuf>,
+    /// CSV to this file, whole or not at all [default: standard output]
+    #[arg(short = 'o', long, value_name = "FILE", conflicts_with = "parquet")]
     pub(super) output: Option<PathBuf>,
     /// Only tests of this task
     #[arg(long, value_name = "NAME")]

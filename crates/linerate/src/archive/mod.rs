@@ -5,6 +5,7 @@ mod figures;
 mod words;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -109,6 +110,9 @@ fn export(arguments: &ExportArguments, printer: &Printer) -> Result<(), Failure>
         since: days.map(|days| UnixMillis(unix_ms().saturating_sub(days))),
         ..RunFilter::default()
     };
+    if let Some(path) = &arguments.parquet {
+        return export_to(path, printer, |out| archive.export_parquet(&filter, out));
+    }
     let Some(path) = &arguments.output else {
         let mut rows = Rows {
             printer,
@@ -121,10 +125,22 @@ fn export(arguments: &ExportArguments, printer: &Printer) -> Result<(), Failure>
             None => Ok(written.map(drop)?),
         };
     };
+    export_to(path, printer, |out| archive.export_csv(&filter, out))
+}
+
+/// Writes a file beside its place and moves it there when it is whole.
+fn export_to(
+    path: &Path,
+    printer: &Printer,
+    export: impl FnOnce(&mut BufWriter<&mut File>) -> Result<u64, ArchiveError>,
+) -> Result<(), Failure> {
     let cannot = |error: io::Error| Failure::cannot("write the export to", path, &error);
     let (mut file, name) = begin(path).map_err(cannot)?;
     let mut out = BufWriter::new(file.file());
-    let rows = archive.export_csv(&filter, &mut out)?;
+    let rows = export(&mut out).map_err(|error| match error {
+        ArchiveError::Output(error) => Failure::cannot("write the export to", path, &error),
+        other => other.into(),
+    })?;
     out.flush().map_err(cannot)?;
     drop(out);
     file.take(name).map_err(cannot)?;
@@ -134,6 +150,10 @@ fn export(arguments: &ExportArguments, printer: &Printer) -> Result<(), Failure>
 
 fn begin(path: &Path) -> io::Result<(Replacement, &OsStr)> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    // Otherwise nobody would know before the end.
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
     let folder = Directory::open(path.parent().unwrap_or(Path::new("")))?;
     Ok((Replacement::begin(folder, 0o666)?, name))
 }

@@ -11,11 +11,11 @@ use linerate_archive::{Archive, FactsPut};
 use linerate_hub::live::{AgentState, PlanSummary};
 use linerate_hub::shared::Shared;
 use linerate_hub::store::OutcomeKind;
-use linerate_model::alert::{Alert, AlertId};
+use linerate_model::alert::{Acceptance, AlertId, AlertState};
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
-use linerate_watch::alert::{Alerts, PairName};
+use linerate_watch::alert::{Alerts, PairName, Worth};
 use linerate_watch::dispatch::{
     Action, Dispatcher, End, Ending, Finished, GRACE_MILLIS, Lease, LeaseId, Taken,
 };
@@ -26,6 +26,7 @@ use super::clock::HubClock;
 use super::folder::{Folder, State};
 use super::hosts::{Dialler, Hosts, Standing};
 use super::ingest::{self, Row};
+use super::keeping::Keeping;
 use super::measuring::{self, Assignment, Made, Side};
 use super::outbox::Outbox;
 use super::plan_file::PlanFile;
@@ -86,8 +87,8 @@ pub(super) struct Driver<'a> {
     made: BTreeMap<RunId, Made>,
     /// Rows that the archive did not take yet.
     rows: Vec<Row>,
-    /// Alerts as they are now, which the archive did not take yet.
-    unkept: BTreeMap<AlertId, Alert>,
+    /// What alerts want kept and the archive did not take yet.
+    keeping: Keeping,
     alerts_changed: bool,
     epoch: u64,
     stopping: bool,
@@ -138,7 +139,7 @@ impl<'a> Driver<'a> {
             complained: RefCell::default(),
             made: BTreeMap::new(),
             rows: Vec::new(),
-            unkept: BTreeMap::new(),
+            keeping: Keeping::default(),
             alerts_changed: true,
             epoch: now.0.max(before.epoch.saturating_add(1)),
             stopping: false,
@@ -212,9 +213,25 @@ impl<'a> Driver<'a> {
                 let asked = self.asking.ask_now(&mut self.dispatcher, now, &wanted);
                 drop(answer.send(asked));
             }
+            Happened::Accepted(alert, by, answer) => {
+                drop(answer.send(self.accept(now, alert, &by)));
+            }
+            Happened::Silences => self.outbox.wake(),
             Happened::Reload => self.reload(now),
             Happened::Stop => self.stopping = true,
         }
+    }
+
+    /// Somebody says that an alert's level is right. It is on disk before the answer.
+    fn accept(&mut self, now: UnixMillis, id: AlertId, by: &PlainText) -> Result<usize, String> {
+        let accepted = self.alerts.accept_alert(now, id, by);
+        let pairs = accepted.map_err(|error| error.to_string())?;
+        let (at, by) = (now, by.clone());
+        self.keeping.acceptance(id, Acceptance { at, by });
+        self.act();
+        self.keep_alerts();
+        self.write_state(now);
+        Ok(pairs)
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -488,6 +505,10 @@ impl<'a> Driver<'a> {
                 if let Some(shown) = shown.and_then(|finding| finding.counter_test.clone()) {
                     let pair = PairName::of(&row.run);
                     self.alerts.handle_counter_test(now, &pair, &asked, shown);
+                    // Of a pair that is still suspect, it is kept with the others that make it fire.
+                    if self.alerts.state(&pair) == Some(AlertState::Firing) {
+                        self.keeping.record(row.run.id, Worth::Alert);
+                    }
                 }
             }
             self.alerts.handle_run(now, &row.run, finding);
@@ -516,10 +537,12 @@ impl<'a> Driver<'a> {
                     let dispatcher = &mut self.dispatcher;
                     self.asking.ask(dispatcher, now, &pair, now, Some(finding));
                 }
+                Action::KeepRecord { run, worth } => self.keeping.record(run, worth),
+                Action::LetRecordGo { run } => self.keeping.let_go(run),
                 Action::AskFacts { host } => self.hosts.ask_facts(&host),
                 Action::AlertChanged(alert) => {
                     self.outbox.put(&alert);
-                    self.unkept.insert(alert.id, alert);
+                    self.keeping.alert(alert);
                 }
             }
         }
@@ -529,15 +552,12 @@ impl<'a> Driver<'a> {
         acted
     }
 
-    /// Hands alerts to the archive; those that it does not take stay.
+    /// Hands to the archive what alerts want kept; what it does not take stays.
     fn keep_alerts(&mut self) {
-        while let Some(waiting) = self.unkept.first_entry() {
-            if let Err(error) = past::put_alert(&self.means.archive, waiting.get()) {
-                self.complain(&error.to_string());
-                return;
-            }
-            waiting.remove();
-            self.means.shared.live().wake();
+        match self.keeping.hand_over(&self.means.archive) {
+            Ok(true) => self.means.shared.live().wake(),
+            Ok(false) => {}
+            Err(error) => self.complain(&error.to_string()),
         }
     }
 
@@ -573,7 +593,7 @@ impl<'a> Driver<'a> {
 
     /// Writes what the next start needs. While rows or alerts wait for the archive, the older state stays true.
     fn write_state(&mut self, now: UnixMillis) {
-        if !self.rows.is_empty() || !self.unkept.is_empty() {
+        if !self.rows.is_empty() || !self.keeping.is_empty() {
             return;
         }
         let state = State {

@@ -14,6 +14,7 @@ mod figures;
 pub(crate) mod folder;
 mod hosts;
 mod ingest;
+mod keeping;
 mod measuring;
 mod outbox;
 mod past;
@@ -25,18 +26,19 @@ mod users;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_archive::{Archive, Retention};
 use linerate_hub::access::{Door, TlsError, TlsFiles, Transport};
-use linerate_hub::shared::Shared;
+use linerate_hub::shared::{Requests, Shared};
 use linerate_hub::{ServeError, Serving, serve_behind};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::raise_descriptor_limit;
 use linerate_kernel::thread::SignalFd;
+use linerate_model::alert::AlertId;
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::RunId;
@@ -72,6 +74,10 @@ enum Happened {
     Checked(String, Result<(), PlainText>),
     /// Somebody wants a test now, and an answer.
     Wanted(PairName, Sender<Result<RunId, String>>),
+    /// Somebody takes the level of an alert's pairs for the right one, and wants an answer.
+    Accepted(AlertId, PlainText, Sender<Result<usize, String>>),
+    /// A silence began or ended.
+    Silences,
     /// The plan is to be read again.
     Reload,
     /// The hub is to end.
@@ -130,7 +136,7 @@ fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
     let clock = HubClock::start();
     let (told, news) = mpsc::channel();
     let shared = Shared::new(archive.clone(), move || clock.now());
-    let shared = Arc::new(shared.with_tests(asks(told.clone())));
+    let shared = Arc::new(shared.with_driver(Line(Mutex::new(told.clone()))));
     let reach = arguments.reach.reach()?;
     let agents = arguments
         .agents
@@ -200,14 +206,41 @@ const fn scheme(door: &Door) -> &'static str {
     }
 }
 
-/// Asks the driver for a test.
-fn asks(told: Sender<Happened>) -> impl Fn(PairName) -> Result<RunId, String> {
-    move |wanted| {
+/// The line by which pages reach the driver.
+struct Line(Mutex<Sender<Happened>>);
+
+impl Line {
+    fn tell(&self, what: Happened) -> Result<(), String> {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.send(what).map_err(|_| away())
+    }
+
+    fn ask<T>(
+        &self,
+        what: impl FnOnce(Sender<Result<T, String>>) -> Happened,
+    ) -> Result<T, String> {
         let (answer, answered) = mpsc::channel();
-        let away = || "The hub is busy or about to end; try again.".to_owned();
-        told.send(Happened::Wanted(wanted, answer))
-            .map_err(|_| away())?;
+        self.tell(what(answer))?;
         answered.recv_timeout(ANSWERS).map_err(|_| away())?
+    }
+}
+
+fn away() -> String {
+    "The hub is busy or about to end; try again.".to_owned()
+}
+
+impl Requests for Line {
+    fn test(&self, pair: PairName) -> Result<RunId, String> {
+        self.ask(|answer| Happened::Wanted(pair, answer))
+    }
+
+    fn accept(&self, alert: AlertId, by: PlainText) -> Result<usize, String> {
+        self.ask(|answer| Happened::Accepted(alert, by, answer))
+    }
+
+    fn silences_changed(&self) {
+        // A driver that has gone notifies nobody.
+        drop(self.tell(Happened::Silences));
     }
 }
 

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use linerate_archive::{AlertFilter, Archive, PairState};
-use linerate_hub::words::{AlertWords, rfc3339};
+use linerate_hub::words::AlertWords;
 use linerate_model::alert::{Alert, AlertState};
+use linerate_model::calendar::rfc3339;
 use linerate_model::units::{BitRate, whole};
 use linerate_model::watch::{UnixMillis, WatchOutcome};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use linerate_archive::{Archive, RunFilter};
-use linerate_hub::words::rfc3339;
+use linerate_model::calendar::rfc3339;
 use linerate_model::watch::{UnixMillis, WatchOutcome, WatchRun};
 use linerate_watch::why::{Stretch, StretchEnding, Why, why};
 

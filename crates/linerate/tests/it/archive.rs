@@ -75,6 +75,11 @@ fn an_archive_in_use_is_verified_exported_recomputed_and_copied() {
     let rows: Vec<_> = csv.split("\r\n").collect();
     // The last line has its end as well.
     assert_eq!((rows.len(), rows[5]), (6, ""), "{csv}");
+    assert!(rows[0].starts_with("id,task,from,to,class,due,"), "{csv}");
+    assert!(
+        rows[1].contains(",regular,2025-11-25T02:40:00.000Z,"),
+        "{csv}"
+    );
     assert!(rows[1].contains(",measured,,,,1,"), "{csv}");
     assert!(
         rows[3].ends_with(",failed,connecting,,\"refused, twice\",,,,,,,,,,,,,,"),
@@ -88,6 +93,24 @@ fn an_archive_in_use_is_verified_exported_recomputed_and_copied() {
     let words = format!("export --csv --task other -o {}", file.display());
     archive(&words, &folder).expect(0);
     assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 1);
+
+    let file = folder.file("out.parquet");
+    let words = format!("export --parquet {}", file.display());
+    let done = archive(&words, &folder).expect(0);
+    assert!(done.error.contains("4 tests are in"), "{}", done.error);
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    // Neither a folder nor a file of before is lost where the export cannot be made.
+    let done = archive("export --parquet .", &folder).expect(5);
+    assert!(done.error.contains("is a directory"), "{}", done.error);
+    let words = format!("export --csv --parquet {}", file.display());
+    archive(&words, &folder).expect(2);
+    let left = std::fs::read_dir(file.parent().unwrap()).unwrap();
+    let parts = left.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".part")
+    });
+    assert_eq!(parts.count(), 0);
 
     let done = archive("recompute --json", &folder).expect(0).json();
     assert_eq!(

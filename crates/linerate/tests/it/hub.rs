@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::harness::{Folder, LINERATE, LONG, Running, beside, linerate, run, start, wait_until};
 
+mod accepting;
 mod login;
 
 /// On a loaded machine a few tests of a second take their time.

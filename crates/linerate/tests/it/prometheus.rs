@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use linerate_hub::words::rfc3339;
+use linerate_model::calendar::rfc3339;
 use linerate_model::watch::UnixMillis;
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! What is sent: alerts as Alertmanager takes them, and the document of a webhook.
 
-use linerate_hub::words::{AlertWords, rfc3339};
+use linerate_hub::words::AlertWords;
 use linerate_model::alert::{Alert, AlertKind, AlertState};
+use linerate_model::calendar::rfc3339;
 use linerate_model::watch::UnixMillis;
 use serde_json::{Value, json};
 

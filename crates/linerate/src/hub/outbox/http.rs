@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
+use linerate_model::hexadecimal;
 use linerate_model::watch::UnixMillis;
 use ureq::Agent;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
@@ -49,18 +50,12 @@ pub(super) fn signature(
 }
 
 fn signed(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
-    use std::fmt::Write as _;
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let mut context = hmac::Context::with_key(&key);
     context.update(timestamp.as_bytes());
     context.update(b".");
     context.update(body);
-    let mut text = "sha256=".to_owned();
-    for byte in context.sign().as_ref() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("sha256={}", hexadecimal::digits(context.sign().as_ref()))
 }
 
 fn agent() -> &'static Agent {

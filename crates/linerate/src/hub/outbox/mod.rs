@@ -9,7 +9,7 @@ mod mail;
 mod mute;
 mod secret;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -218,6 +218,13 @@ impl Outbox {
         }
     }
 
+    /// Silences are others than before: what they muted may be due now.
+    pub(super) fn wake(&self) {
+        for (_, courier) in self.channels.values() {
+            courier.desk.put(|_| {});
+        }
+    }
+
     /// Ends all channels; what they did not send is sent after the next start.
     pub(super) fn end(&mut self) {
         for (_, courier) in self.channels.values() {
@@ -335,8 +342,12 @@ impl Round {
             .unwrap_or_default();
         let (mut wait, mut retry) = (AGAIN, RETRY);
         while let Some((alerts, pauses)) = desk.wait(wait) {
-            if self.round(desk, &alerts, &pauses) {
-                (wait, retry) = (AGAIN, RETRY);
+            let now = self.clock.now();
+            let silences: Vec<Silence> = self.archive.silences(now).unwrap_or_default();
+            if self.round(desk, &alerts, &silences, &pauses, now) {
+                let end = mute::next_end(&silences, &pauses, now);
+                let left = end.map(|end| Duration::from_millis(end.since(self.clock.now())));
+                (wait, retry) = (left.map_or(AGAIN, |left| left.min(AGAIN)), RETRY);
             } else {
                 wait = retry;
                 retry = (retry * 2).min(RETRY_AT_MOST);
@@ -345,11 +356,16 @@ impl Round {
     }
 
     /// Sends what is to be sent now; whether that worked.
-    fn round(&mut self, desk: &Desk, alerts: &BTreeMap<AlertId, Alert>, pauses: &Pauses) -> bool {
-        let now = self.clock.now();
-        let silences: Vec<Silence> = self.archive.silences(now).unwrap_or_default();
+    fn round(
+        &mut self,
+        desk: &Desk,
+        alerts: &BTreeMap<AlertId, Alert>,
+        silences: &[Silence],
+        pauses: &Pauses,
+        now: UnixMillis,
+    ) -> bool {
         let due = due(&self.channel.kind, alerts, &self.said, |alert| {
-            muted(alert, &silences, pauses, now)
+            muted(alert, silences, pauses, now)
         });
         let result = self.send(now, &due);
         for alert in alerts.values() {

@@ -44,6 +44,23 @@ impl Pauses {
     }
 }
 
+/// When the next silence or maintenance that lasts now is over: what it mutes is due then. Absent = none lasts.
+pub(super) fn next_end(
+    silences: &[Silence],
+    pauses: &Pauses,
+    now: UnixMillis,
+) -> Option<UnixMillis> {
+    let silences = silences
+        .iter()
+        .map(|silence| (silence.since, silence.until));
+    let moment = |seconds: u64| UnixMillis(seconds.saturating_mul(1_000));
+    let pauses = pauses.0.iter();
+    let pauses = pauses.map(|pause| (moment(pause.from_unix_s), moment(pause.until_unix_s)));
+    let lasts = |(since, until): &(UnixMillis, UnixMillis)| (*since..*until).contains(&now);
+    let ends = silences.chain(pauses).filter(lasts);
+    ends.map(|(_, until)| until).min()
+}
+
 /// Whether nothing new is sent of an alert.
 pub(super) fn muted(alert: &Alert, silences: &[Silence], pauses: &Pauses, now: UnixMillis) -> bool {
     pauses.cover(alert, now) || silences.iter().any(|silence| silence.covers(alert, now))
@@ -53,6 +70,33 @@ pub(super) fn muted(alert: &Alert, silences: &[Silence], pauses: &Pauses, now: U
 mod tests {
     use super::*;
     use crate::hub::outbox::tests::alert;
+
+    #[test]
+    fn the_next_end_is_that_of_what_lasts_now() {
+        let silence = |since: u64, until: u64| Silence {
+            id: 1,
+            matchers: Vec::new(),
+            since: UnixMillis(since),
+            until: UnixMillis(until),
+            by: "ann".into(),
+            why: "cable".into(),
+        };
+        let pauses = Pauses(vec![Pause {
+            hosts: Vec::new(),
+            from_unix_s: 100,
+            until_unix_s: 200,
+        }]);
+        let all = [
+            silence(0, 250_000),
+            silence(0, 180_000),
+            silence(170_000, 171_000),
+        ];
+        let next = |now: u64| next_end(&all, &pauses, UnixMillis(now)).map(|end| end.0);
+        assert_eq!(next(150_000), Some(180_000));
+        assert_eq!(next(180_000), Some(200_000));
+        assert_eq!(next(200_000), Some(250_000));
+        assert_eq!(next(250_000), None);
+    }
 
     #[test]
     fn maintenance_mutes_an_alert_whose_pairs_all_have_a_host_in_it() {

@@ -1,6 +1,13 @@
 //! What is due to a channel.
 
-use linerate_model::alert::{AlertCause, AlertCounterTest, AlertFinding, AlertPair};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc;
+
+use linerate_archive::SilenceKey;
+use linerate_model::alert::{
+    AlertCause, AlertCounterTest, AlertFinding, AlertPair, Matcher, MatcherOf,
+};
 use linerate_model::mesh::{MeshCauseKind, MeshDirection};
 
 use super::*;
@@ -8,7 +15,7 @@ use super::*;
 const AT: UnixMillis = UnixMillis(150_000);
 
 /// An alert that fires for some pairs.
-pub(super) fn alert(pairs: &[(&str, &str)]) -> Alert {
+pub(crate) fn alert(pairs: &[(&str, &str)]) -> Alert {
     let pair = |&(from, to): &(&str, &str)| AlertPair {
         from: from.into(),
         to: to.into(),
@@ -37,6 +44,7 @@ pub(super) fn alert(pairs: &[(&str, &str)]) -> Alert {
         fired: Some(AT),
         until: None,
         merged_into: None,
+        accepted: None,
         changed: AT,
         finding: Some(AlertFinding {
             id: "receive-window".to_owned(),
@@ -108,4 +116,93 @@ fn what_a_counter_test_showed_is_a_change_but_no_mail() {
         to: Vec::new(),
     });
     assert!(said.is_of(&after, &mail) && !said.is_of(&after, &ChannelKind::Webhook));
+}
+
+/// Less than the time after which a channel looks for itself.
+const SOON: Duration = Duration::from_secs(45);
+
+/// A server that answers each request, and when each came by a clock.
+fn webhook(clock: HubClock) -> (String, mpsc::Receiver<UnixMillis>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (came, times) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let head = BufReader::new(&stream).lines();
+            let head = head
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty());
+            head.for_each(drop);
+            let at = clock.now();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                .unwrap();
+            if came.send(at).is_err() {
+                return;
+            }
+        }
+    });
+    (url, times)
+}
+
+fn silence(archive: &Archive, until: UnixMillis) {
+    let silence = Silence {
+        id: 1,
+        matchers: vec![Matcher {
+            of: MatcherOf::Task,
+            pattern: "mesh".into(),
+        }],
+        since: UnixMillis(0),
+        until,
+        by: "ann".into(),
+        why: "cable".into(),
+    };
+    let key = SilenceKey {
+        id: "1",
+        since: silence.since,
+        until,
+    };
+    archive.put_silence(key, &silence).unwrap();
+}
+
+#[test]
+fn an_alert_that_still_fires_is_sent_when_its_silence_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Arc::new(Archive::open(folder.path()).unwrap());
+    let clock = HubClock::start();
+    let shared = Arc::new(Shared::new(archive.clone(), move || clock.now()));
+    for by_hand in [false, true] {
+        let (url, came) = webhook(clock);
+        let mut outbox = Outbox::new(
+            folder.path(),
+            clock,
+            archive.clone(),
+            shared.clone(),
+            Vec::new(),
+        );
+        let lasts = if by_hand { 3_600_000 } else { 2_000 };
+        let mut until = clock.now().plus_millis(lasts);
+        silence(&archive, until);
+        outbox.keep(&Watched {
+            channels: vec![Channel {
+                name: format!("hook, by hand: {by_hand}").into(),
+                kind: ChannelKind::Webhook,
+                url,
+                secret_file: None,
+            }],
+            ..Watched::default()
+        });
+        outbox.put(&alert(&[("a", "b")]));
+        if by_hand {
+            // Longer than a channel that has been told takes to send.
+            assert!(came.recv_timeout(Duration::from_secs(2)).is_err());
+            until = clock.now();
+            silence(&archive, until);
+            outbox.wake();
+        }
+        let at = came.recv_timeout(SOON).unwrap();
+        assert!(at >= until, "{at:?} {until:?}");
+        outbox.end();
+    }
 }

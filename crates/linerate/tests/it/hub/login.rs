@@ -41,7 +41,7 @@ impl Hub {
     }
 
     /// A change by a program, as the hub without users takes it from its own origin.
-    fn change(&self, line: &str, body: &serde_json::Value) -> (u16, serde_json::Value) {
+    pub(super) fn change(&self, line: &str, body: &serde_json::Value) -> (u16, serde_json::Value) {
         let headers = format!(
             "Origin: http://{}\r\nContent-Type: application/json\r\n",
             self.address
