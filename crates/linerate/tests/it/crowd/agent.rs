@@ -41,7 +41,7 @@ pub(super) struct Crowd {
     sample: Sample,
     /// How long a test takes from the client's command to its record.
     load: Duration,
-    hub: Mutex<SocketAddr>,
+    hub: SocketAddr,
     over: AtomicBool,
     next_port: AtomicU16,
     /// Ports whose client has ended.
@@ -49,7 +49,6 @@ pub(super) struct Crowd {
     connected: AtomicUsize,
     dialled: AtomicU64,
     facts: AtomicU64,
-    served: AtomicU64,
     tested: AtomicU64,
     /// What went wrong; empty = nothing.
     wrong: Mutex<Vec<String>>,
@@ -60,14 +59,13 @@ impl Crowd {
         Arc::new(Self {
             sample,
             load,
-            hub: Mutex::new(hub),
+            hub,
             over: AtomicBool::new(false),
             next_port: AtomicU16::new(10_000),
             ended: Mutex::default(),
             connected: AtomicUsize::new(0),
             dialled: AtomicU64::new(0),
             facts: AtomicU64::new(0),
-            served: AtomicU64::new(0),
             tested: AtomicU64::new(0),
             wrong: Mutex::default(),
         })
@@ -164,7 +162,7 @@ impl<'a> Agent<'a> {
     fn run(&mut self) {
         let mut back_off = BackOff::default();
         while !self.crowd.is_over() {
-            let hub = self.crowd.hub.lock().unwrap().to_string();
+            let hub = self.crowd.hub.to_string();
             let began = Instant::now();
             self.crowd.dialled.fetch_add(1, Ordering::SeqCst);
             if let Ok(tunnel) = dial(&hub, &self.identity) {
@@ -295,7 +293,6 @@ impl<'a> Agent<'a> {
             }
             ["reach", ..] => print(tunnel, ask.ask, &self.surroundings(&words)),
             ["serve", ..] => {
-                self.crowd.served.fetch_add(1, Ordering::SeqCst);
                 let port = self.crowd.port();
                 self.crowd.ended.lock().unwrap().remove(&port);
                 self.serving.push((ask.ask, port));

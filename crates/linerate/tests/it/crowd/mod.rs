@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -194,13 +195,6 @@ fn watch(bed: &Bed, size: Size, hub: &Running) -> Usage {
         format!("/pair?task=ring&from={from}&to={to}"),
         "/metrics".to_owned(),
     ];
-    // A pair has no page before its first test.
-    let is_there = wait_until(PATIENCE, || {
-        gauge::read(&bed.pages(), &paths[1])
-            .0
-            .starts_with("HTTP/1.1 200")
-    });
-    assert!(is_there, "{}", hub.error());
     let reader = Reader::start(&bed.pages(), &paths);
     let before = Usage::of(hub.pid());
     let until = Instant::now() + Duration::from_secs(size.seconds);
@@ -228,90 +222,103 @@ fn watch(bed: &Bed, size: Size, hub: &Running) -> Usage {
     after
 }
 
+/// All agents, which end with this.
+struct Agents {
+    crowd: Arc<Crowd>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Agents {
+    /// Enrols all hosts and starts their agents; returns once all are connected and said what they are like.
+    fn start(bed: &Bed, sample: Sample, hub: &Running) -> Self {
+        let began = Instant::now();
+        let identities = bed.enrol();
+        say(&format!("crowd: enrolled in {}", seconds(began.elapsed())));
+        // A test of ten seconds in one: 60 times the speed would leave less than the hub's own steps take.
+        let crowd = Crowd::new(sample, Duration::from_secs(1), bed.at());
+        let join = |(number, identity)| crowd.join(number, identity);
+        let threads = identities.into_iter().enumerate().map(join).collect();
+        let count = bed.hosts.len();
+        let took = wait_for_all(&crowd, hub, count);
+        say(&format!(
+            "crowd: all connected after {}, {} connections tried",
+            seconds(took),
+            crowd.dialled()
+        ));
+        let told = wait_until(PATIENCE, || crowd.facts() >= count as u64);
+        assert!(told, "{} facts\n{}", crowd.facts(), hub.error());
+        Self { crowd, threads }
+    }
+
+    /// Waits until so many more tests have been made.
+    #[track_caller]
+    fn wait_for_tests(&self, more: usize, hub: &Running) {
+        let before = self.crowd.tested();
+        let made = wait_until(PATIENCE, || self.crowd.tested() > before + more as u64);
+        assert!(made, "{}", hub.error());
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        self.crowd.end();
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// All agents come back at once to a hub that is killed and starts again.
+fn kill(bed: &Bed, mut hub: Running, crowd: &Crowd) -> Running {
+    hub.kill();
+    let (began, tried) = (Instant::now(), crowd.dialled());
+    assert!(wait_until(PATIENCE, || crowd.connected() == 0));
+    let hub = bed.hub();
+    wait_for_all(crowd, &hub, bed.hosts.len());
+    say(&format!(
+        "crowd: all connected {} after the hub was killed, {} connections tried",
+        seconds(began.elapsed()),
+        crowd.dialled() - tried
+    ));
+    hub
+}
+
 #[test]
 fn a_hub_with_many_agents_stays_small_and_loses_no_test() {
     let _beside = beside();
     let size = Size::asked();
     let sample = Sample::make(size.test);
-    say(&format!(
-        "crowd: {size:?}, records of {} bytes",
-        sample.bytes()
-    ));
+    let bytes = sample.bytes();
+    say(&format!("crowd: {size:?}, records of {bytes} bytes"));
     let bed = Bed::new(size);
-    let began = Instant::now();
     past::write(&bed.data(), &bed.pairs(), size.past, now());
+    let (since, began) = (now(), Instant::now());
+    let hub = bed.hub();
     say(&format!(
-        "crowd: {} tests of before archived in {:.1} s",
-        size.past * size.agents as u64,
-        began.elapsed().as_secs_f64()
+        "crowd: the hub started in {}",
+        seconds(began.elapsed())
     ));
-    let began = Instant::now();
-    let mut hub = bed.hub();
-    let since = now();
-    say(&format!(
-        "crowd: the hub started in {:.1} s",
-        began.elapsed().as_secs_f64()
-    ));
-    let began = Instant::now();
-    let identities = bed.enrol();
-    say(&format!(
-        "crowd: enrolled in {:.1} s",
-        began.elapsed().as_secs_f64()
-    ));
-    // A test of ten seconds in one: 60 times the speed would leave less than the hub's own steps take.
-    let crowd = Crowd::new(sample, Duration::from_secs(1), bed.at());
-    let join = |(number, identity)| crowd.join(number, identity);
-    let agents: Vec<JoinHandle<()>> = identities.into_iter().enumerate().map(join).collect();
-    let took = wait_for_all(&crowd, &hub, size.agents);
-    say(&format!(
-        "crowd: all connected after {:.1} s, {} connections tried",
-        took.as_secs_f64(),
-        crowd.dialled()
-    ));
-    let told = wait_until(PATIENCE, || crowd.facts() >= size.agents as u64);
-    assert!(told, "{} facts\n{}", crowd.facts(), hub.error());
+    let agents = Agents::start(&bed, sample, &hub);
 
     let steady = now();
     let usage = watch(&bed, size, &hub);
     let steady = [steady, now()];
     assert!(usage.most < size.most_memory(), "{usage:?}");
 
-    // All of them come back at once to a hub that was killed.
-    hub.kill();
-    let (began, tried) = (Instant::now(), crowd.dialled());
-    assert!(wait_until(PATIENCE, || crowd.connected() == 0));
-    let hub = bed.hub();
-    wait_for_all(&crowd, &hub, size.agents);
-    say(&format!(
-        "crowd: all connected {:.1} s after the hub was killed, {} connections tried",
-        began.elapsed().as_secs_f64(),
-        crowd.dialled() - tried
-    ));
-    let measured = crowd.tested();
-    let goes_on = wait_until(PATIENCE, || {
-        crowd.tested() > measured + size.agents as u64 / 4
-    });
-    assert!(goes_on, "{}", hub.error());
-
+    let hub = kill(&bed, hub, &agents.crowd);
+    agents.wait_for_tests(size.agents / 4, &hub);
     hub.signal("TERM");
     let done = hub.wait(PATIENCE).expect(0);
-    let until = now();
-    crowd.end();
-    for agent in agents {
-        agent.join().unwrap();
-    }
-    assert_eq!(crowd.wrong(), Vec::<String>::new());
-    let verdict = verdict::of(
-        &bed.archive(),
-        &bed.pairs(),
-        size.period * 1_000,
-        [since, until],
-        steady,
-    );
-    say(&format!(
-        "crowd: {} records sent; {verdict}",
-        crowd.tested()
-    ));
+    let span = [since, now()];
+    let period = size.period * 1_000;
+    let verdict = verdict::of(&bed.archive(), &bed.pairs(), period, span, steady);
+    let sent = agents.crowd.tested();
+    say(&format!("crowd: {sent} records sent; {verdict}"));
+    assert_eq!(agents.crowd.wrong(), Vec::<String>::new());
     assert_eq!(verdict.wrong, Vec::<String>::new(), "{}", done.error);
     assert!(verdict.measured > 0, "{verdict}");
 }
