@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack nemesis ledger-campaign watch-campaign selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack nemesis crowd ledger-campaign watch-campaign selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -80,6 +80,12 @@ attack:
 # each test that was due has one row, and no result is lost. A minute and a half of it is in `make test`.
 nemesis:
 	LINERATE_NEMESIS_SECONDS=$$(($(or $(MINUTES),120) * 60)) LINERATE_NEMESIS_SEED=$(or $(SEED),$$(date +%s)) cargo test -p linerate --locked --profile fast --test it -- nemesis:: --nocapture
+
+# A hub with AGENTS agents (1000) that test as often as 12 times a day each at 60 times the speed, for MINUTES (10): its memory, its
+# share of a core, how long its pages take; each test that was due has one row, also after the hub was killed and all agents came
+# back at once. A minute of it, with 200 agents, is in `make test`.
+crowd:
+	LINERATE_CROWD_MINUTES=$(or $(MINUTES),10) LINERATE_CROWD_AGENTS=$(AGENTS) cargo test -p linerate --locked --profile fast --test it -- crowd:: --nocapture
 
 # N short random tests from the number SEED on, of linerate and iperf3 in all four pairings: every difference between what one end
 # wrote and the other read is explained, or fails. About a second each; twelve of them are in `make test`.

@@ -16,8 +16,8 @@ use rustls::pki_types::CertificateDer;
 const LOOK: Nanos = Nanos::from_millis(500);
 /// A connection that is closed takes what is left within this time.
 const FLUSH: Nanos = Nanos::from_millis(1_000);
-/// Bytes that are taken from the local socket at once.
-const PIECE: usize = 16 << 10;
+/// Bytes that are taken at once, from the local socket and of what was decrypted: on the stack of each connection's thread.
+const PIECE: usize = 4 << 10;
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -292,6 +292,10 @@ fn write_some(mut plain: &UnixStream, pending: &mut Vec<u8>) -> bool {
     match passing(plain.write(pending)) {
         Ok(written) => {
             pending.drain(..written.unwrap_or(0));
+            if pending.is_empty() {
+                // A record's memory is not kept for the next heartbeat.
+                *pending = Vec::new();
+            }
             true
         }
         Err(_) => false,

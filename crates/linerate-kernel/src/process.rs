@@ -321,6 +321,24 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(limit.current.unwrap_or(u64::MAX))
 }
 
+/// Keeps what this process frees from staying with it: a program with thousands of threads would else have many heaps, each
+/// with holes. From now on glibc makes at most this many heaps, and gives large blocks back to the kernel as they are freed;
+/// other C libraries stay as they are.
+pub fn keep_heaps_few(heaps: u16) {
+    #[cfg(target_env = "gnu")]
+    {
+        /// What glibc maps by itself before it adapts that to what was freed, bytes.
+        const LARGE: libc::c_int = 128 << 10;
+        // SAFETY: mallopt takes two integers, and changes how later calls of malloc choose their place alone.
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, libc::c_int::from(heaps));
+            libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        }
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = heaps;
+}
+
 /// An instant of the wall clock in the local time zone, in a format of `strftime(3)`. Empty where the
 /// format gives nothing, or more than 255 bytes.
 pub fn local_label(wall: Nanos, format: &str) -> String {

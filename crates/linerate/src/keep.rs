@@ -97,9 +97,17 @@ impl Keep {
 
 /// Puts a file there, whole or not at all; a link of that name is replaced, not followed.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, |file| file.write_all(bytes))
+}
+
+/// The same with what `write` writes.
+pub(crate) fn replace_with(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let (folder, name) = parts(path)?;
     let mut new = Replacement::begin(folder, NEW_FILE)?;
-    new.file().write_all(bytes)?;
+    write(new.file())?;
     new.take(name)
 }
 

@@ -1,7 +1,7 @@
 //! Agents that have connected, until somebody takes their sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::session::{Session, locked};
@@ -10,17 +10,21 @@ use crate::session::{Session, locked};
 #[derive(Debug, Default)]
 pub struct Arrivals {
     waiting: Mutex<BTreeMap<String, Session>>,
+    /// Who waits for a name: an arrival wakes those of its name alone, for there may be thousands.
+    awaited: Mutex<BTreeMap<String, Arc<Condvar>>>,
     /// Names that somebody takes sessions of; absent = not said.
     expected: Mutex<Option<BTreeSet<String>>>,
-    came: Condvar,
 }
 
 impl Arrivals {
     /// An agent has connected. One that waits by the same name is ended: the host has started a new one.
     pub fn put(&self, session: Session) {
         let name = session.host().to_owned();
-        let before = locked(&self.waiting).insert(name, session);
-        self.came.notify_all();
+        let before = locked(&self.waiting).insert(name.clone(), session);
+        // Who asked since finds it there.
+        if let Some(came) = locked(&self.awaited).get(&name) {
+            came.notify_all();
+        }
         // It ends outside the lock: that may take a while.
         drop(before);
     }
@@ -28,9 +32,12 @@ impl Arrivals {
     /// Waits for the agent of this name, at most so long.
     pub fn take(&self, name: &str, patience: Duration) -> Option<Session> {
         let absent = |waiting: &mut BTreeMap<String, Session>| !waiting.contains_key(name);
+        let came = locked(&self.awaited)
+            .entry(name.to_owned())
+            .or_default()
+            .clone();
         let waiting = locked(&self.waiting);
-        let (mut waiting, _) = self
-            .came
+        let (mut waiting, _) = came
             .wait_timeout_while(waiting, patience, absent)
             .unwrap_or_else(PoisonError::into_inner);
         waiting.remove(name)
@@ -38,7 +45,10 @@ impl Arrivals {
 
     /// Says of which names sessions are taken from now on.
     pub fn expect(&self, names: impl IntoIterator<Item = String>) {
-        *locked(&self.expected) = Some(names.into_iter().collect());
+        let names: BTreeSet<String> = names.into_iter().collect();
+        locked(&self.awaited)
+            .retain(|name, came| names.contains(name) || Arc::strong_count(came) > 1);
+        *locked(&self.expected) = Some(names);
     }
 
     /// Whether nobody takes sessions of this name.

@@ -224,6 +224,13 @@ impl Book {
         }
     }
 
+    /// The certificates that may be served: those of which [`Self::holder`] names one.
+    pub(super) fn served(&self) -> impl Iterator<Item = &str> {
+        let agents = self.agents.values().filter(|agent| agent.revoked.is_none());
+        let certificates = agents.flat_map(|agent| &agent.certificates);
+        certificates.map(|one| one.sha256.as_str())
+    }
+
     /// Revokes an agent; whether there is one of this name.
     pub fn revoke(&mut self, now: UnixMillis, name: &str) -> bool {
         let agent = self.agents.get_mut(name);
@@ -333,5 +340,23 @@ mod tests {
         assert_eq!(book.renew("c3", &signed("c4", "k4")).unwrap(), "n1");
         assert_eq!(book.holder("c1"), Err(Refusal::UnknownCertificate));
         assert_eq!(book.holder("c4"), Ok("n1"));
+    }
+    #[test]
+    fn the_certificates_that_are_served_are_those_that_somebody_holds() {
+        let mut book = book(9);
+        for number in 1..4 {
+            let (name, own) = (format!("n{number}"), format!("c{number}"));
+            let key = format!("k{number}");
+            book.enrol(NOW, "secret", &name, &signed(&own, &key))
+                .unwrap();
+        }
+        book.renew("c2", &signed("c9", "k9")).unwrap();
+        book.revoke(NOW, "n3");
+        let served: Vec<&str> = book.served().collect();
+        assert_eq!(served, ["c1", "c2", "c9"]);
+        for certificate in ["c1", "c2", "c3", "c4", "c9"] {
+            let holds = book.holder(certificate).is_ok();
+            assert_eq!(served.contains(&certificate), holds, "{certificate}");
+        }
     }
 }

@@ -32,8 +32,11 @@ const FAREWELL: Nanos = Nanos::from_millis(2_000);
 /// What is said of an agent whose sessions nobody takes.
 const UNPLANNED: &str =
     "; the plan has no host of this name with reach = \"agent\", so no tests run on it";
-/// The stack of a connection's thread: TLS needs some.
+/// The stack of a thread that makes a handshake: TLS needs some.
 const STACK: usize = 512 << 10;
+/// The stack of a thread that carries an agent's bytes. It is another thread, so that what the handshake used is free again:
+/// there may be thousands.
+const CARRYING: usize = 128 << 10;
 
 /// What a listener works with.
 pub struct Office {
@@ -173,7 +176,7 @@ impl Shared {
             .stack_size(STACK)
             .spawn(move || {
                 let place = Place(&shared.strangers);
-                if let Err(error) = shared.serve(tcp, place) {
+                if let Err(error) = shared.serve(tcp, peer, place) {
                     shared.complain(&format!("agent at {peer}: {error}"));
                 }
             });
@@ -193,13 +196,18 @@ impl Shared {
         }
     }
 
-    fn serve(&self, tcp: TcpStream, place: Place<'_>) -> Result<(), TunnelError> {
+    fn serve(
+        self: &Arc<Self>,
+        tcp: TcpStream,
+        peer: IpAddr,
+        place: Place<'_>,
+    ) -> Result<(), TunnelError> {
         let until = clock::monotonic().plus(PATIENCE);
         let tls = ServerConnection::new(self.tls.clone())?;
         let tunnel = Tunnel::shake(tcp, Connection::from(tls), until)?;
         let certificate = tunnel.certificate().map(|one| sha256(one));
         match (tunnel.protocol(), certificate) {
-            (Some(AGENT), Some(certificate)) => self.attend(tunnel, &certificate, place),
+            (Some(AGENT), Some(certificate)) => self.attend(tunnel, peer, certificate, place),
             (Some(ENROL), certificate) => self.enrol(tunnel, certificate.as_deref(), until),
             _ => Err(rustls::Error::General(
                 "it speaks no protocol of agents, or shows no certificate".to_owned(),
@@ -208,15 +216,17 @@ impl Shared {
         }
     }
 
-    /// Serves an agent until one side ends.
+    /// Lets an agent in: its bytes are carried by a thread of their own from now on, and its session is put where it is waited
+    /// for.
     fn attend(
-        &self,
+        self: &Arc<Self>,
         mut tunnel: Tunnel,
-        certificate: &str,
+        peer: IpAddr,
+        certificate: String,
         place: Place<'_>,
     ) -> Result<(), TunnelError> {
         let register = &self.office.register;
-        let holder = register.look(|book| book.holder(certificate).map(str::to_owned));
+        let holder = register.look(|book| book.holder(&certificate).map(str::to_owned));
         let name = match holder {
             Ok(Ok(name)) => name,
             Ok(Err(refusal)) => {
@@ -226,36 +236,58 @@ impl Shared {
             }
             Err(error) => return Err(rustls::Error::General(error.to_string()).into()),
         };
-        let Some(_agent) = Place::take(&self.agents, MOST_AGENTS) else {
+        if Place::take(&self.agents, MOST_AGENTS)
+            .map(std::mem::forget)
+            .is_none()
+        {
             say_bye(&mut tunnel, "the hub has too many agents connected");
             return Ok(());
-        };
+        }
         drop(place);
         if self.office.arrivals.is_unexpected(&name) {
             self.complain(&format!("agent {name} has connected{UNPLANNED}"));
         }
         let (inside, outside) = UnixStream::pair()?;
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let opener = std::thread::Builder::new().stack_size(STACK);
-            let (name, arrivals) = (&name, &self.office.arrivals);
-            let opened = opener.spawn_scoped(scope, || match Session::over(name, inside) {
-                Ok(session) if !ended.load(Ordering::SeqCst) => arrivals.put(session),
-                Ok(_) => {}
-                Err(error) => self.complain(&error.to_string()),
+        let ended = Arc::new(AtomicBool::new(false));
+        let (shared, its_end) = (self.clone(), ended.clone());
+        let carrying = std::thread::Builder::new()
+            .name("agent".to_owned())
+            .stack_size(CARRYING)
+            .spawn(move || {
+                let _agent = Place(&shared.agents);
+                let carried = shared.carry(tunnel, &outside, &certificate);
+                its_end.store(true, Ordering::SeqCst);
+                // The session learns that it has ended.
+                drop(outside);
+                if let Err(error) = carried {
+                    shared.complain(&format!("agent at {peer}: {error}"));
+                }
             });
-            opened?;
-            let allowed = || register.allows(certificate);
-            let carried = tunnel.carry(&outside, Some(self.end.as_fd()), &allowed);
-            ended.store(true, Ordering::SeqCst);
-            // The session learns that it has ended.
-            drop(outside);
-            match carried {
-                // An agent that goes away has its row on the page of hosts.
-                Err(TunnelError::Closed) => Ok(()),
-                carried => carried,
-            }
-        })
+        if let Err(error) = carrying {
+            drop(Place(&self.agents));
+            return Err(error.into());
+        }
+        match Session::over(&name, inside) {
+            Ok(session) if !ended.load(Ordering::SeqCst) => self.office.arrivals.put(session),
+            Ok(_) => {}
+            Err(error) => self.complain(&error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Carries an agent's bytes until one side ends.
+    fn carry(
+        &self,
+        tunnel: Tunnel,
+        outside: &UnixStream,
+        certificate: &str,
+    ) -> Result<(), TunnelError> {
+        let allowed = || self.office.register.allows(certificate);
+        match tunnel.carry(outside, Some(self.end.as_fd()), &allowed) {
+            // An agent that goes away has its row on the page of hosts.
+            Err(TunnelError::Closed) => Ok(()),
+            carried => carried,
+        }
     }
 
     /// Answers one request for a certificate.

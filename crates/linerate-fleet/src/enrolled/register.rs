@@ -1,5 +1,6 @@
 //! The book of a hub on disk: `linerate hub` reads and changes it, and so does `linerate hub token` meanwhile.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -24,7 +25,16 @@ type Stamp = (u64, i64, i64, u64);
 #[derive(Debug)]
 pub struct Register {
     folder: PathBuf,
-    seen: Mutex<Option<(Stamp, Book)>>,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// A book as it was read.
+#[derive(Debug)]
+struct Seen {
+    stamp: Stamp,
+    book: Book,
+    /// SHA-256 of the certificates that may be served: each connection asks for its own twice a second.
+    served: HashSet<String>,
 }
 
 impl Register {
@@ -53,7 +63,7 @@ impl Register {
         let file = file.map_err(failed("open", &lock))?;
         give_to_owner(&file, &self.folder).map_err(failed("give to the hub's user", &lock))?;
         linerate_kernel::file::lock(&file).map_err(failed("lock", &lock))?;
-        let mut book = self.read()?.map_or_else(Book::default, |(_, book)| book);
+        let mut book = self.read()?.map_or_else(Book::default, |seen| seen.book);
         let done = change(&mut book);
         if done.is_ok() {
             let path = self.folder.join(BOOK);
@@ -71,31 +81,34 @@ impl Register {
     /// # Errors
     /// Those of the file.
     pub fn look<T>(&self, look: impl FnOnce(&Book) -> T) -> Result<T, EnrolledError> {
-        let path = self.folder.join(BOOK);
-        let now = match fs::metadata(&path) {
-            Ok(metadata) => stamp(&metadata),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(look(&Book::default()));
-            }
-            Err(error) => return Err(failed("read", &path)(error)),
-        };
-        let mut seen = locked(&self.seen);
-        if seen.as_ref().is_none_or(|(before, _)| *before != now) {
-            *seen = self.read()?;
-        }
-        match &*seen {
-            Some((_, book)) => Ok(look(book)),
-            None => Ok(look(&Book::default())),
-        }
+        self.with(|seen| match seen {
+            Some(seen) => look(&seen.book),
+            None => look(&Book::default()),
+        })
     }
 
     /// Whether this certificate's agent may be served: not where the book cannot be read.
     pub fn allows(&self, certificate: &str) -> bool {
-        self.look(|book| book.holder(certificate).is_ok())
+        self.with(|seen| seen.is_some_and(|seen| seen.served.contains(certificate)))
             .unwrap_or(false)
     }
 
-    fn read(&self) -> Result<Option<(Stamp, Book)>, EnrolledError> {
+    /// With the book as it is now; `None` where there is none.
+    fn with<T>(&self, with: impl FnOnce(Option<&Seen>) -> T) -> Result<T, EnrolledError> {
+        let path = self.folder.join(BOOK);
+        let now = match fs::metadata(&path) {
+            Ok(metadata) => stamp(&metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(with(None)),
+            Err(error) => return Err(failed("read", &path)(error)),
+        };
+        let mut seen = locked(&self.seen);
+        if seen.as_ref().is_none_or(|before| before.stamp != now) {
+            *seen = self.read()?;
+        }
+        Ok(with(seen.as_ref()))
+    }
+
+    fn read(&self) -> Result<Option<Seen>, EnrolledError> {
         let path = self.folder.join(BOOK);
         let mut file = match File::open(&path) {
             Ok(file) => file,
@@ -105,11 +118,15 @@ impl Register {
         let metadata = file.metadata().map_err(failed("read", &path))?;
         let mut text = Vec::new();
         io::Read::read_to_end(&mut file, &mut text).map_err(failed("read", &path))?;
-        let book = serde_json::from_slice(&text).map_err(|error| EnrolledError::Broken {
+        let book: Book = serde_json::from_slice(&text).map_err(|error| EnrolledError::Broken {
             path,
             why: error.to_string(),
         })?;
-        Ok(Some((stamp(&metadata), book)))
+        Ok(Some(Seen {
+            stamp: stamp(&metadata),
+            served: book.served().map(str::to_owned).collect(),
+            book,
+        }))
     }
 }
 

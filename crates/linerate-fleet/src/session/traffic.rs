@@ -27,6 +27,9 @@ pub(super) const MOST_QUEUED: usize = 64 << 20;
 /// A queued piece takes so much memory beside its bytes.
 const PIECE_COST: usize = 64;
 
+/// Bytes that are read at once; each session has so many for itself.
+const PIECE: usize = 16 << 10;
+
 /// What comes for an ask.
 pub(super) enum Incoming {
     Output(Stream, Vec<u8>),
@@ -304,7 +307,7 @@ impl Reading {
 
     /// `None` once the session was closed here.
     fn read(&mut self, traffic: &Traffic) -> Option<Trouble> {
-        let mut piece = vec![0; 64 << 10];
+        let mut piece = vec![0; PIECE];
         let mut heard = clock::monotonic();
         let mut beaten = heard;
         loop {

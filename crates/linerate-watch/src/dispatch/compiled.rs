@@ -100,6 +100,8 @@ impl PairPlan {
 pub(super) struct Compiled {
     pub(super) pairs: Vec<PairPlan>,
     pub(super) places: HashMap<PairKey, usize>,
+    /// A test waits no longer than this, ms.
+    pub(super) window: u64,
 }
 
 impl Compiled {
@@ -123,8 +125,18 @@ impl Compiled {
         Self {
             places: places.collect(),
             pairs,
+            window: window(watched),
         }
     }
+}
+
+/// How long a test may wait, ms: tests of a schedule until the next one is due, others for some minutes.
+fn window(watched: &Watched) -> u64 {
+    const OTHERS: u64 = 3_600_000;
+    // The gaps of Poisson's schedule are up to three periods.
+    let periods = watched.tasks.iter().map(|task| task.schedule.period_millis);
+    let longest = periods.max().unwrap_or(0).saturating_mul(3);
+    longest.max(OTHERS)
 }
 
 fn pair_plan(

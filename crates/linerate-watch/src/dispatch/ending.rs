@@ -87,7 +87,7 @@ impl Dispatcher {
     fn take(&mut self, grant: u64, used: Cost, moved: Option<f64>) -> Option<Running> {
         let running = self.running.remove(&grant)?;
         for &resource in &running.needs {
-            self.resources[resource].free(grant, self.now);
+            self.resources[resource].free(grant, self.now, self.plan.window);
         }
         for &bucket in &running.buckets {
             self.buckets[bucket].settle(self.now, running.expected, used);

@@ -66,7 +66,7 @@ pub use budget::BudgetLevel;
 pub(crate) use compiled::overhead_millis;
 pub use compiled::{LOOK_MILLIS, OVERHEAD_MILLIS};
 pub use lease::{Action, End, Ending, Finished, Lease, LeaseId, Request, RequestError, Taken};
-pub use outlook::{Outlook, Waiting};
+pub use outlook::{Coming, Outlook, Waiting};
 pub use progress::{OpenPair, Progress};
 pub use resume::{PairMemory, Resumption};
 pub(crate) use rows::agent_was;
@@ -221,19 +221,6 @@ impl Dispatcher {
     pub fn outstanding(&self) -> impl Iterator<Item = RunId> {
         let waiting = self.tests.values().map(|test| test.id);
         waiting.chain(self.running.values().map(|running| running.test.id))
-    }
-
-    /// The next regular tests of all pairs that are due before a moment, the earliest first: places in [`Watched::tasks`]
-    /// and [`crate::watched::Task::pairs`]. At most one of each pair.
-    pub fn upcoming(&self, until: UnixMillis) -> Vec<(UnixMillis, usize, usize)> {
-        let pairs = self.pairs.iter().zip(&self.plan.pairs);
-        let next = |(state, plan): (&PairState, &PairPlan)| {
-            let due = state.next.filter(|due| due.at < until)?;
-            Some((due.at, plan.task, plan.place))
-        };
-        let mut upcoming: Vec<_> = pairs.filter_map(next).collect();
-        upcoming.sort_unstable();
-        upcoming
     }
 
     /// What is left of each budget that is limited.

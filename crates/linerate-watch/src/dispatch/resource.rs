@@ -61,14 +61,16 @@ impl Resource {
         self.holders.push((grant, held));
     }
 
-    pub(super) fn free(&mut self, grant: u64, now: UnixMillis) {
+    /// A test no longer holds it. What ended so many ms before now and earlier is forgotten.
+    pub(super) fn free(&mut self, grant: u64, now: UnixMillis, remembered: u64) {
         let Some(place) = self.holders.iter().position(|(by, _)| *by == grant) else {
             return;
         };
         let (_, mut held) = self.holders.swap_remove(place);
         self.used = self.used.saturating_sub(held.amount);
         held.until = now;
-        if self.history.len() == HISTORY {
+        let is_old = |held: &Held| held.until.plus_millis(remembered) < now;
+        while self.history.len() == HISTORY || self.history.front().is_some_and(is_old) {
             self.history.pop_front();
         }
         self.history.push_back(held);
@@ -130,8 +132,8 @@ mod tests {
         link.hold(1, &a, 4, UnixMillis(0));
         assert!(link.is_free(6) && !link.is_free(7) && !link.is_free(100));
         link.hold(2, &b, 6, UnixMillis(10));
-        link.free(1, UnixMillis(30));
-        link.free(9, UnixMillis(30));
+        link.free(1, UnixMillis(30), 1_000);
+        link.free(9, UnixMillis(30), 1_000);
         link.hold(3, &a, 1, UnixMillis(40));
         let held = holdings([&link].into_iter(), UnixMillis(20), UnixMillis(50));
         let held: Vec<_> = held.iter().map(|h| (h.by.as_str(), h.millis)).collect();
@@ -140,5 +142,19 @@ mod tests {
         assert!(alone.is_free(100), "one that needs more takes all");
         alone.hold(1, &a, 100, UnixMillis(0));
         assert!(!alone.is_free(1));
+    }
+
+    #[test]
+    fn a_resource_forgets_who_held_it_before_any_test_that_waits() {
+        let mut link = Resource::new("link".into(), 1);
+        let by: Arc<str> = "a".into();
+        for turn in 0..10_000 {
+            link.hold(turn, &by, 1, UnixMillis(turn * 10));
+            link.free(turn, UnixMillis(turn * 10 + 5), 100);
+        }
+        assert!(link.history.len() <= 12, "{}", link.history.len());
+        let held = holdings([&link].into_iter(), UnixMillis(99_900), UnixMillis(100_000));
+        let millis: Vec<u64> = held.iter().map(|held| held.millis).collect();
+        assert_eq!(millis, [50]);
     }
 }

@@ -923,3 +923,40 @@ fn overlaps_are_found() {
     let found = overlaps(&watched, &rows);
     assert_eq!((found.len(), found[0].of.as_str()), (1, "h1"));
 }
+
+#[test]
+fn what_comes_next_of_all_pairs_is_what_comes_next_of_each() {
+    let pairs = mesh(4);
+    let watched = plan(
+        hosts(4),
+        vec![fixed(task("t", &pairs, HOUR)), task("u", &pairs, DAY)],
+    );
+    let mut dispatcher = connected(watched, NOW);
+    // All tests of a task are due at once: some run, and the others wait.
+    let (at, then) = wait(&mut dispatcher);
+    assert!(!then.leases.is_empty());
+    let all = dispatcher.coming(at, usize::MAX);
+    assert!(all.is_sorted_by_key(|test| test.due));
+    assert!(all.iter().any(|test| test.blocked.is_some()));
+    for task in ["t", "u"] {
+        for &(from, to) in &pairs {
+            let [from, to] = [from, to].map(|host| format!("h{host}"));
+            let outlook = dispatcher.outlook(at, task, &from, &to).unwrap();
+            let own = all.iter().filter(|test| {
+                (&*test.task, &*test.from, &*test.to) == (task, from.as_str(), to.as_str())
+            });
+            let (due, waiting): (Vec<_>, Vec<_>) = own.partition(|test| test.due > at);
+            let dues: Vec<UnixMillis> = due.iter().map(|test| test.due).collect();
+            assert_eq!(dues, outlook.next_due.into_iter().collect::<Vec<_>>());
+            let parts = |test: &linerate_watch::dispatch::Waiting| {
+                (test.class, test.due, test.deadline, test.blocked.clone())
+            };
+            let expected: Vec<_> = outlook.waiting.iter().map(parts).collect();
+            let found = waiting
+                .iter()
+                .map(|test| (test.class, test.due, test.deadline, test.blocked.clone()));
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+        }
+    }
+    assert_eq!(dispatcher.coming(at, 5), all[..5]);
+}

@@ -51,6 +51,9 @@ const CLOCK_MILLIS: u64 = 60_000;
 const COMPLAINT_MILLIS: u64 = 60_000;
 /// Records of rows that wait for the archive take at most so many bytes; beyond them the rows go without.
 const MOST_WAITING: usize = 64 << 20;
+/// Alerts that learned of results and asked for nothing are written after this time at the latest, ms: the archive has those
+/// results, and [`past::alerts`] reads them again.
+const LEARNED_MILLIS: u64 = 60_000;
 /// Events that are taken before the dispatcher's time goes on.
 const MOST_EVENTS: usize = 1_000;
 
@@ -89,7 +92,10 @@ pub(super) struct Driver<'a> {
     rows: Vec<Row>,
     /// What alerts want kept and the archive did not take yet.
     keeping: Keeping,
+    /// The alerts did something that the archive does not say.
     alerts_changed: bool,
+    /// Since when they know results of which nothing is written; absent = of all they know it is.
+    alerts_learned: Option<UnixMillis>,
     epoch: u64,
     stopping: bool,
     /// The last moment at which the state was written and the plan's file looked at.
@@ -141,6 +147,7 @@ impl<'a> Driver<'a> {
             rows: Vec::new(),
             keeping: Keeping::default(),
             alerts_changed: true,
+            alerts_learned: None,
             epoch: now.0.max(before.epoch.saturating_add(1)),
             stopping: false,
             looked: UnixMillis(0),
@@ -201,7 +208,7 @@ impl<'a> Driver<'a> {
             Happened::Lost(name, why) | Happened::Away(name, why) => {
                 self.host_is_away(now, &name, why);
             }
-            Happened::Facts(name, facts) => self.host_is(now, &name, &facts),
+            Happened::Facts(name, facts, _permit) => self.host_is(now, &name, &facts),
             Happened::Started(lease) => drop(self.dispatcher.handle_started(now, lease)),
             Happened::Finished(made) => self.test_ended(now, *made),
             Happened::Checked(name, found) => {
@@ -512,7 +519,7 @@ impl<'a> Driver<'a> {
                 }
             }
             self.alerts.handle_run(now, &row.run, finding);
-            self.alerts_changed = true;
+            self.alerts_learned.get_or_insert(now);
         }
         self.means.shared.live().update(|live| {
             for row in &kept {
@@ -608,7 +615,9 @@ impl<'a> Driver<'a> {
         };
         let folder = &self.means.folder;
         let mut written = Ok(());
-        if std::mem::take(&mut self.alerts_changed) {
+        let is_late = |since: UnixMillis| self.stopping || now.since(since) >= LEARNED_MILLIS;
+        if self.alerts_changed || self.alerts_learned.is_some_and(is_late) {
+            (self.alerts_changed, self.alerts_learned) = (false, None);
             written = folder.write_alerts(now, &self.alerts);
         }
         if let Err(error) = written.and_then(|()| folder.write_state(&state)) {

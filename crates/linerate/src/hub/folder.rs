@@ -1,6 +1,7 @@
 //! The folder of a hub: its archive, and what it knows beside it.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use linerate_model::plain_text::PlainText;
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
-use crate::keep::replace;
+use crate::keep::replace_with;
 
 /// Held by the hub that writes there.
 const LOCK: &str = "hub.lock";
@@ -150,6 +151,10 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
 }
 
 fn write<T: Serialize>(path: &Path, value: &T) -> std::io::Result<()> {
-    let bytes = serde_json::to_vec(value).map_err(std::io::Error::other)?;
-    replace(path, &bytes)
+    replace_with(path, |file| {
+        // Piece by piece: the alerts of many pairs are some MB.
+        let mut file = std::io::BufWriter::with_capacity(64 << 10, file);
+        serde_json::to_writer(&mut file, value).map_err(std::io::Error::from)?;
+        file.flush()
+    })
 }

@@ -32,8 +32,10 @@ const FACTS_AGAIN: Duration = Duration::from_secs(5);
 const FACTS_WITHIN: Nanos = Nanos::from_millis(20_000);
 /// Facts are no longer than this, bytes.
 const MOST_FACTS: usize = 8 << 20;
+/// So many hosts say at the same time what they are like; the facts that wait for the driver are among them.
+const FACTS_AT_ONCE: usize = 8;
 /// The stack of a thread that waits for a session.
-const STACK: usize = 512 << 10;
+const STACK: usize = 256 << 10;
 
 /// A host that answers.
 #[derive(Debug)]
@@ -69,6 +71,7 @@ pub(super) struct Hosts {
     arrivals: Option<Arc<Arrivals>>,
     told: Sender<Happened>,
     permits: Arc<Permits>,
+    facts_permits: Arc<Permits>,
     kept: BTreeMap<String, Kept>,
 }
 
@@ -91,10 +94,8 @@ impl Hosts {
             reach: Arc::new(reach),
             arrivals,
             told,
-            permits: Arc::new(Permits {
-                free: Mutex::new(at_once.max(1)),
-                freed: Condvar::new(),
-            }),
+            permits: Permits::of(at_once.max(1)),
+            facts_permits: Permits::of(FACTS_AT_ONCE),
             kept: BTreeMap::new(),
         }
     }
@@ -131,6 +132,7 @@ impl Hosts {
             arrivals: self.arrivals.clone(),
             told: self.told.clone(),
             permits: self.permits.clone(),
+            facts_permits: self.facts_permits.clone(),
             end: end.clone(),
             facts_wanted: facts_wanted.clone(),
         };
@@ -184,6 +186,7 @@ struct Keeper {
     arrivals: Option<Arc<Arrivals>>,
     told: Sender<Happened>,
     permits: Arc<Permits>,
+    facts_permits: Arc<Permits>,
     end: Arc<End>,
     /// Somebody wants to know what the host is like now.
     facts_wanted: Arc<AtomicBool>,
@@ -295,16 +298,29 @@ impl Keeper {
                 );
                 return;
             }
-            if told_facts.is_none_or(|at| self.wants_facts(at.elapsed())) {
+            if told_facts.is_none_or(|at| self.wants_facts(at.elapsed()))
+                && let Some(permit) = self.facts_permits.try_take()
+            {
                 self.facts_wanted.store(false, Ordering::Relaxed);
                 told_facts = Some(Instant::now());
-                if let Some(facts) = facts(&standing.session) {
-                    let facts = Box::new(facts);
-                    drop(self.told.send(Happened::Facts(self.name.clone(), facts)));
-                }
+                self.gather(standing.clone(), permit);
             }
             self.end.wait(LOOK);
         }
+    }
+
+    /// Asks in a thread of its own: facts are large, and this one keeps what it once used.
+    fn gather(&self, standing: Arc<Standing>, permit: Permit) {
+        let (told, name) = (self.told.clone(), self.name.clone());
+        let gather = move || {
+            if let Some(facts) = facts(&standing.session) {
+                let facts = Box::new(facts);
+                drop(told.send(Happened::Facts(name, facts, permit)));
+            }
+        };
+        let thread = std::thread::Builder::new().name("facts".to_owned());
+        // Without a thread they are asked for the next time.
+        drop(thread.spawn(gather));
     }
 }
 
@@ -353,14 +369,21 @@ impl End {
     }
 }
 
-/// How many hosts may be connected to at once.
-struct Permits {
+/// How many of something there may be at once.
+pub(super) struct Permits {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
 impl Permits {
-    fn take(&self, end: &End) -> Option<Permit<'_>> {
+    fn of(free: usize) -> Arc<Self> {
+        Arc::new(Self {
+            free: Mutex::new(free),
+            freed: Condvar::new(),
+        })
+    }
+
+    fn take(self: &Arc<Self>, end: &End) -> Option<Permit> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             if end.is_set() {
@@ -370,13 +393,20 @@ impl Permits {
             free = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         *free -= 1;
-        Some(Permit(self))
+        Some(Permit(self.clone()))
+    }
+
+    fn try_take(self: &Arc<Self>) -> Option<Permit> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = free.checked_sub(1)?;
+        Some(Permit(self.clone()))
     }
 }
 
-struct Permit<'a>(&'a Permits);
+/// One of them, given back when it is dropped.
+pub(super) struct Permit(Arc<Permits>);
 
-impl Drop for Permit<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
         *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.freed.notify_one();

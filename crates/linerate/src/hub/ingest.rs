@@ -78,3 +78,79 @@ fn one_after_the_other(
     }
     (kept, Vec::new(), error)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::Instant;
+
+    use linerate_model::watch::{RunClass, RunId, UnixMillis, WatchOutcome};
+
+    use super::*;
+
+    /// A test that failed, with a record of 82 KB that compress to 22 KB, as one of 10 s does.
+    fn row(number: u64) -> Row {
+        let due = UnixMillis(1_764_000_000_000 + number);
+        let mut state = number + 1;
+        let mut record: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            state.to_be_bytes()[0]
+        })
+        .take(21_500)
+        .collect();
+        record.resize(82_000, b' ');
+        Row {
+            run: WatchRun {
+                id: RunId::of(due, u128::from(number)),
+                task: "mesh".into(),
+                from: format!("host{}", number % 1_000).into(),
+                to: "host".into(),
+                class: RunClass::Regular,
+                due,
+                deadline: due.plus_millis(60_000),
+                started: Some(due),
+                ended: due.plus_millis(10_000),
+                outcome: WatchOutcome::Failed {
+                    stage: "connect".into(),
+                    why: "it is made up".into(),
+                },
+            },
+            record: Some(record),
+            finding: None,
+        }
+    }
+
+    #[test]
+    fn all_rows_of_a_crowd_are_kept_and_none_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path()).unwrap();
+        let rows: Vec<Row> = (0..50).map(row).collect();
+        let (kept, left, error) = append(&archive, rows);
+        assert_eq!((kept.len(), left.len()), (50, 0));
+        assert!(error.is_none(), "{error:?}");
+        let stored = archive
+            .runs(&linerate_archive::RunFilter::default())
+            .unwrap();
+        assert_eq!(stored.len(), 50);
+    }
+
+    /// How fast the hub's own path to the archive is, for people to read:
+    /// `cargo test -p linerate --profile fast --bins ingest -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "a measurement, not a test"]
+    fn results_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path()).unwrap();
+        let count = 2_000_u64;
+        let mut passed = 0.0;
+        for hundred in 0..count / 100 {
+            let rows: Vec<Row> = (hundred * 100..(hundred + 1) * 100).map(row).collect();
+            let began = Instant::now();
+            let (kept, ..) = append(&archive, rows);
+            passed += began.elapsed().as_secs_f64();
+            assert_eq!(kept.len(), 100);
+        }
+        let rate = count as f64 / passed;
+        writeln!(std::io::stderr(), "{rate:.0} results a second").unwrap();
+    }
+}

@@ -36,7 +36,7 @@ use linerate_hub::access::{Door, TlsError, TlsFiles, Transport};
 use linerate_hub::shared::{Requests, Shared};
 use linerate_hub::{ServeError, Serving, serve_behind};
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::process::raise_descriptor_limit;
+use linerate_kernel::process::{keep_heaps_few, raise_descriptor_limit};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::alert::AlertId;
 use linerate_model::host::HostFacts;
@@ -52,7 +52,7 @@ use arguments::{HubArguments, HubCommand};
 use clock::HubClock;
 use driver::Driver;
 use folder::Folder;
-use hosts::{End, Hosts, Standing};
+use hosts::{End, Hosts, Permit, Standing};
 use measuring::Made;
 use plan_file::PlanFile;
 
@@ -64,8 +64,8 @@ enum Happened {
     Lost(String, PlainText),
     /// It could not be reached.
     Away(String, PlainText),
-    /// What a host is like.
-    Facts(String, Box<HostFacts>),
+    /// What a host is like. Others may say it once this has been taken.
+    Facts(String, Box<HostFacts>, Permit),
     /// The load of a test begins.
     Started(LeaseId),
     /// A test ended.
@@ -86,6 +86,8 @@ enum Happened {
 
 /// The driver answers within this time.
 const ANSWERS: Duration = Duration::from_secs(5);
+/// So many heaps: each agent has threads, and few of them allocate at the same time.
+const HEAPS: u16 = 2;
 /// How often old records are removed.
 const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
 
@@ -116,6 +118,7 @@ pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Fai
 }
 
 fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
+    keep_heaps_few(HEAPS);
     let mut plan = arguments
         .file
         .as_deref()

@@ -25,6 +25,8 @@ mod cluster;
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
+mod crowd;
+#[cfg(test)]
 #[path = "../dropin/mod.rs"]
 #[cfg(test)]
 mod dropin;
