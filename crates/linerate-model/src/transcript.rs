@@ -8,7 +8,10 @@ use crate::capture::{Capture, Conversation};
 use crate::finding::Finding;
 use crate::plain_text::PlainText;
 use crate::plan::Protocol;
-use crate::storage::{Diskstats, Drbd, GlusterEvent, Iostat, NodeGroup, Volumes};
+use crate::storage::{
+    Diskstats, DrbdGeneration, DrbdMeasured, DrbdMessage, DrbdSettings, DrbdStatus, GlusterEvent,
+    Iostat, NodeGroup, Volumes,
+};
 use crate::units::{BitRate, Bytes, Nanos};
 
 /// A number as it was printed: the true one lies within `half` of it.
@@ -85,8 +88,16 @@ pub enum Part {
     Iostat(Iostat),
     /// `/proc/diskstats`.
     Diskstats(Vec<Diskstats>),
-    /// `/proc/drbd` or `drbdsetup status --json`.
-    Drbd(Vec<Drbd>),
+    /// `/proc/drbd`, `drbdsetup status` or `drbdsetup events2`.
+    Drbd(DrbdStatus),
+    /// `drbdsetup show`.
+    DrbdSettings(Vec<DrbdSettings>),
+    /// `drbdadm show-gi`.
+    DrbdGeneration(DrbdGeneration),
+    /// What DRBD's tools and its kernel module refused or reported.
+    DrbdMessages(Vec<DrbdMessage>),
+    /// Resynchronisations that somebody measured under settings that are written beside them.
+    DrbdMeasured(Vec<DrbdMeasured>),
     /// glusterd's log.
     Gluster(Vec<GlusterEvent>),
     /// `sinfo`.

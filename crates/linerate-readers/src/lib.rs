@@ -243,12 +243,16 @@ pub(crate) struct Input<'a> {
     pub(crate) text: &'a str,
     /// `^C` stood before it.
     pub(crate) stopped: bool,
+    /// How many bytes of spaces and list marks stood before it.
+    pub(crate) indent: usize,
 }
 
 impl<'a> Input<'a> {
     fn new(number: usize, raw: &'a str) -> Self {
         let marks = |c: char| c.is_whitespace() || matches!(c, '•' | '>' | '|');
-        let mut text = raw.trim_start_matches(marks).trim_end();
+        let mut text = raw.trim_start_matches(marks);
+        let indent = raw.len() - text.len();
+        text = text.trim_end();
         let mut stopped = false;
         while let Some(rest) = text.strip_prefix("^C") {
             text = rest.trim_start();
@@ -259,6 +263,7 @@ impl<'a> Input<'a> {
             number,
             text,
             stopped,
+            indent,
         }
     }
 
@@ -338,6 +343,7 @@ impl Pages {
             }
             rest = after;
         }
+        self.storage.end(&mut self.parts);
         self.stream.finish(&mut self.parts);
         self.tests.finish(&mut self.parts);
         Ok((self.parts, self.lost))
@@ -435,9 +441,11 @@ impl Pages {
         {
             return true;
         }
-        if let Some(typed) = command::typed(input.text) {
+        // An answer of drbdadm that looks like a prompt.
+        let answer = input.text.starts_with("# No currently configured DRBD");
+        if let Some(typed) = command::typed(input.text).filter(|_| !answer) {
             self.tables.end();
-            self.storage.end();
+            self.storage.end(&mut self.parts);
             self.sockets.end();
             self.nuttcp.end();
             self.tests.typed(input, typed, &mut self.parts);

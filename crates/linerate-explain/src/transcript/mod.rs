@@ -10,6 +10,9 @@ mod cannot_tell;
 mod counter_wrap;
 mod datagrams;
 mod digest;
+mod drbd;
+mod drbd_advice;
+mod drbd_limit;
 mod ethernet;
 mod levels;
 mod path_full;
@@ -65,6 +68,7 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
         recomputed,
         findings,
     };
+    let plainly = |(title, findings)| said(title, None, findings);
     match &transcript.parts[number] {
         Part::Test(test) => {
             let digest = Digest::of(test, transcript, number, guests);
@@ -87,27 +91,19 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
             None,
             storage::diskstats(lines, given),
         ),
-        Part::Drbd(devices) => {
-            let (title, findings) = volumes::drbd(devices);
-            said(title, None, findings)
-        }
+        Part::Drbd(held) => plainly(drbd::status(held, given)),
+        Part::DrbdSettings(held) => plainly(drbd::settings(held)),
+        Part::DrbdGeneration(held) => plainly(drbd::generation(held)),
+        Part::DrbdMessages(held) => plainly(drbd::messages(held)),
+        Part::DrbdMeasured(held) => plainly(drbd::measured(held)),
         Part::Gluster(events) => said(
             format!("glusterd's log: {} line(s)", events.len()),
             None,
             volumes::gluster(events),
         ),
-        Part::Nodes(groups) => {
-            let (title, findings) = volumes::nodes(groups);
-            said(title, None, findings)
-        }
-        Part::Volumes(held) => {
-            let (title, findings) = volumes::mirrors(held);
-            said(title, None, findings)
-        }
-        Part::Capture(held) => {
-            let (title, findings) = capture::file(held);
-            said(title, None, findings)
-        }
+        Part::Nodes(groups) => plainly(volumes::nodes(groups)),
+        Part::Volumes(held) => plainly(volumes::mirrors(held)),
+        Part::Capture(held) => plainly(capture::file(held)),
         Part::Conversation(held) => {
             let (title, figures, findings) = capture::conversation(held);
             said(title, figures, findings)

@@ -30,14 +30,15 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    pub(crate) fn end(&mut self) {
+    /// Something else begins, or nothing follows.
+    pub(crate) fn end(&mut self, parts: &mut [Part]) {
         self.below = Below::Nothing;
-        self.drbd = drbd::Lines::default();
+        self.drbd.end(parts);
     }
 
     pub(crate) fn take(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
         let words: Vec<&str> = input.text.split_whitespace().collect();
-        self.drbd.take(input.number, &words, parts)
+        self.drbd.take(input, &words, parts)
             || cluster::gluster(input, parts).is_some()
             || blocks::diskstats(input.number, &words, parts).is_some()
             || self.heading(&words, parts)

@@ -1,6 +1,13 @@
 //! What tools print about disks, replication and clusters.
 
+mod drbd;
+
 use serde::{Deserialize, Serialize};
+
+pub use drbd::{
+    ConnectionState, DiskState, Drbd, DrbdChange, DrbdGeneration, DrbdMeasured, DrbdMessage,
+    DrbdMessageKind, DrbdSettings, DrbdStatus, DrbdSync, DrbdWaiting, Paused, Role,
+};
 
 use crate::plain_text::PlainText;
 use crate::transcript::Printed;
@@ -51,42 +58,6 @@ pub struct Diskstats {
     pub device: PlainText,
     /// The fields behind the name, at least 11.
     pub fields: Vec<u64>,
-}
-
-/// A synchronisation on its way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct DrbdSync {
-    /// MiB that are left.
-    pub left_mib: Option<f64>,
-    /// MiB in all.
-    pub whole_mib: Option<f64>,
-    /// Time that it will take, as printed, s.
-    pub finish_s: Option<u64>,
-    /// Rate, KiB/s.
-    pub kib_per_second: Option<f64>,
-    /// Share that is done, as printed, %.
-    pub done_percent: Option<Printed>,
-}
-
-/// A device of DRBD.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Drbd {
-    /// Line of the input, from 1 on.
-    pub line: usize,
-    /// Minor number or name.
-    pub name: PlainText,
-    /// DRBD's version, where it is printed.
-    pub version: Option<PlainText>,
-    /// State of the connection.
-    pub connection: PlainText,
-    /// Role of this end and of the peer.
-    pub roles: [PlainText; 2],
-    /// State of this end's disk and of the peer's.
-    pub disks: [PlainText; 2],
-    /// KiB that differ.
-    pub out_of_sync_kib: Option<u64>,
-    /// The synchronisation.
-    pub sync: Option<DrbdSync>,
 }
 
 /// A line of glusterd's log.
