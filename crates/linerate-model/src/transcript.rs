@@ -9,8 +9,9 @@ use crate::finding::Finding;
 use crate::plain_text::PlainText;
 use crate::plan::Protocol;
 use crate::storage::{
-    Diskstats, DrbdGeneration, DrbdMeasured, DrbdMessage, DrbdSettings, DrbdStatus, GlusterEvent,
-    Iostat, NodeGroup, Volumes,
+    Arrays, CopySummary, CrashRun, Diskstats, DrbdGeneration, DrbdMeasured, DrbdMessage,
+    DrbdSettings, DrbdStatus, FioJob, Geometry, GlusterEvent, GlusterState, Iostat, Iozone,
+    NodeGroup, Session, Volumes,
 };
 use crate::units::{BitRate, Bytes, Nanos};
 
@@ -100,10 +101,26 @@ pub enum Part {
     DrbdMeasured(Vec<DrbdMeasured>),
     /// glusterd's log.
     Gluster(Vec<GlusterEvent>),
+    /// Answers of gluster's command line.
+    GlusterState(GlusterState),
     /// `sinfo`.
     Nodes(Vec<NodeGroup>),
-    /// `vgs` and `lvs`.
+    /// `vgs`, `lvs` and `pvs`.
     Volumes(Volumes),
+    /// `/proc/mdstat`.
+    Arrays(Arrays),
+    /// fio's JSON.
+    Fio(Vec<FioJob>),
+    /// iozone's table.
+    Iozone(Iozone),
+    /// What programs that copy files say at their end.
+    Copies(Vec<CopySummary>),
+    /// Power cuts, and what was left.
+    Crashes(Vec<CrashRun>),
+    /// Lines of `/proc/mounts` of disk file systems.
+    Geometry(Geometry),
+    /// What stands around outputs in a pasted session.
+    Session(Session),
     /// A packet capture's facts about itself.
     Capture(Box<Capture>),
     /// A TCP connection of the capture before it.
@@ -493,6 +510,12 @@ pub struct Given {
     pub amounts: Option<[Bytes; 3]>,
     /// Mean queue depth of the disk.
     pub queue_depth: Option<f64>,
+    /// Files written a second by all hosts together, before a power cut.
+    #[serde(default)]
+    pub files_per_second: Option<f64>,
+    /// Files that are said to be lost in it.
+    #[serde(default)]
+    pub files_lost: Option<f64>,
     /// What changed between the transcripts.
     pub changed: Option<String>,
 }

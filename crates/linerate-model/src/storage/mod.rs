@@ -1,12 +1,24 @@
 //! What tools print about disks, replication and clusters.
 
 mod drbd;
+mod gluster;
+mod probes;
+mod session;
+mod volumes;
 
 use serde::{Deserialize, Serialize};
 
 pub use drbd::{
     ConnectionState, DiskState, Drbd, DrbdChange, DrbdGeneration, DrbdMeasured, DrbdMessage,
     DrbdMessageKind, DrbdSettings, DrbdStatus, DrbdSync, DrbdWaiting, Paused, Role,
+};
+pub use gluster::{
+    GlusterBrick, GlusterEvent, GlusterHeal, GlusterKind, GlusterLock, GlusterPeer, GlusterState,
+};
+pub use probes::{CopySummary, CopyTool, CrashRun, FioJob, FioWay, Iozone};
+pub use session::{Geometry, Mount, Session, SessionKind, SessionLine};
+pub use volumes::{
+    Array, ArrayMember, ArraySync, Arrays, LogicalVolume, PhysicalVolume, VolumeGroup, Volumes,
 };
 
 use crate::plain_text::PlainText;
@@ -42,9 +54,25 @@ impl IostatBlock {
     }
 }
 
+/// What the first block of iostat covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstBlock {
+    /// Neither iostat's banner nor its command line is in the input.
+    #[default]
+    Unknown,
+    /// The time since boot: iostat's banner stands before it, and no `-y` is seen.
+    SinceBoot,
+    /// An interval: `-y` is in the command line.
+    Interval,
+}
+
 /// `iostat -x`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iostat {
+    /// What the first block covers.
+    #[serde(default)]
+    pub first: FirstBlock,
     /// Blocks, in order.
     pub blocks: Vec<IostatBlock>,
 }
@@ -58,21 +86,6 @@ pub struct Diskstats {
     pub device: PlainText,
     /// The fields behind the name, at least 11.
     pub fields: Vec<u64>,
-}
-
-/// A line of glusterd's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GlusterEvent {
-    /// Line of the input, from 1 on.
-    pub line: usize,
-    /// When, as printed.
-    pub at: PlainText,
-    /// `E`, `W`, `I` …
-    pub level: PlainText,
-    /// Who asks for the lock, and who holds it.
-    pub lock: Option<[PlainText; 2]>,
-    /// The text after the function's name.
-    pub message: PlainText,
 }
 
 /// Nodes of a Slurm cluster.
@@ -90,47 +103,4 @@ pub struct NodeGroup {
     pub state: PlainText,
     /// The reason, where one is given.
     pub reason: Option<PlainText>,
-}
-
-/// A row of `vgs`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VolumeGroup {
-    /// Column `VG`.
-    pub name: PlainText,
-    /// Physical volumes.
-    pub physical: u64,
-    /// Logical volumes.
-    pub logical: u64,
-    /// Column `Attr`, such as `wz--n-` (vgs(8)).
-    pub attributes: PlainText,
-    /// Size and what is free, as printed.
-    pub size_free: [PlainText; 2],
-}
-
-/// A row of `lvs`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LogicalVolume {
-    /// Line of the input, from 1 on.
-    pub line: usize,
-    /// Column `LV`.
-    pub name: PlainText,
-    /// Column `VG`.
-    pub group: PlainText,
-    /// Column `Attr`, whose first letter is the type (lvs(8)).
-    pub attributes: PlainText,
-    /// Size, as printed.
-    pub size: PlainText,
-    /// The mirror log's volume.
-    pub log: Option<PlainText>,
-    /// Copied so far, %.
-    pub copied_percent: Option<f64>,
-}
-
-/// `vgs` and `lvs`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Volumes {
-    /// Rows of `vgs`.
-    pub groups: Vec<VolumeGroup>,
-    /// Rows of `lvs`.
-    pub volumes: Vec<LogicalVolume>,
 }
