@@ -470,7 +470,7 @@ impl Pages {
             self.tests.typed(input, typed, &mut self.parts);
             return true;
         }
-        self.storage.warning(input)
+        self.storage.before_iperf(input)
             || self.tests.take(input, &mut self.parts)
             || self.csv.take(input, &mut self.parts)
             || self.nuttcp.take(input, &mut self.parts)

@@ -11,18 +11,20 @@ pub(super) struct Advice {
     pub(super) text: String,
 }
 
-fn fault(text: String) -> Option<Advice> {
-    Some(Advice {
-        is_fault: true,
-        text,
-    })
-}
+impl Advice {
+    fn fault(text: impl Into<String>) -> Self {
+        Self {
+            is_fault: true,
+            text: text.into(),
+        }
+    }
 
-fn note(text: String) -> Option<Advice> {
-    Some(Advice {
-        is_fault: false,
-        text,
-    })
+    fn note(text: impl Into<String>) -> Self {
+        Self {
+            is_fault: false,
+            text: text.into(),
+        }
+    }
 }
 
 /// What to do, for the most urgent of what the state shows.
@@ -37,9 +39,9 @@ pub(super) fn advice(device: &Drbd) -> Option<Advice> {
 }
 
 fn of_connection(device: &Drbd, resource: &str) -> Option<Advice> {
-    match &device.connection {
-        State::Unconfigured => note(format!("Nothing is set up: `drbdadm up {resource}`")),
-        State::StandAlone => fault(split_brain(resource)),
+    Some(match &device.connection {
+        State::Unconfigured => Advice::note(format!("Nothing is set up: `drbdadm up {resource}`")),
+        State::StandAlone => Advice::fault(split_brain(resource)),
         State::WfConnection
         | State::Connecting
         | State::Unconnected
@@ -47,16 +49,16 @@ fn of_connection(device: &Drbd, resource: &str) -> Option<Advice> {
         | State::BrokenPipe
         | State::NetworkFailure
         | State::ProtocolError
-        | State::TearDown => fault(format!(
+        | State::TearDown => Advice::fault(format!(
             "Check that the peer is up, that a firewall lets the resource's port pass (`drbdsetup show`), and that the \
              peer is not StandAlone (there: `drbdadm cstate {resource}`, then `drbdadm connect {resource}`)"
         )),
-        State::Disconnecting => note("The connection is being closed by hand".to_owned()),
-        _ if device.suspended => fault(format!(
+        State::Disconnecting => Advice::note("The connection is being closed by hand".to_owned()),
+        _ if device.suspended => Advice::fault(format!(
             "Requests of the application are held back: settle the peer's fencing or the quorum, then `drbdadm resume-io {resource}`"
         )),
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 /// A connection that was dropped.
@@ -79,30 +81,30 @@ pub(super) fn first_sync(resource: &str) -> String {
 }
 
 fn of_disks(device: &Drbd, resource: &str) -> Option<Advice> {
-    match &device.disks {
-        [Disk::Diskless | Disk::Failed | Disk::Detaching, _] => fault(format!(
+    Some(match &device.disks {
+        [Disk::Diskless | Disk::Failed | Disk::Detaching, _] => Advice::fault(format!(
             "This end has no disk: look at `dmesg` for its I/O errors, replace it or attach it again by `drbdadm attach \
              {resource}` (a diskless client of version 9 is meant to be so)"
         )),
-        [_, Disk::Diskless | Disk::Failed | Disk::Detaching] => fault(format!(
+        [_, Disk::Diskless | Disk::Failed | Disk::Detaching] => Advice::fault(format!(
             "The peer has no disk: there look at `dmesg`, then `drbdadm attach {resource}` (a diskless client of version 9 is \
              meant to be so)"
         )),
         [Disk::Inconsistent, Disk::Inconsistent] if no_primary(device) => {
-            fault(first_sync(resource))
+            Advice::fault(first_sync(resource))
         }
-        [Disk::Outdated, _] => fault(
+        [Disk::Outdated, _] => Advice::fault(
             "This end's data are old: wait for the connection and the synchronisation, never force it to be primary first"
                 .to_owned(),
         ),
         [Disk::Attaching | Disk::Negotiating, _] => {
-            note("Wait: the disk is being attached".to_owned())
+            Advice::note("Wait: the disk is being attached".to_owned())
         }
-        [Disk::Consistent, _] => note(
+        [Disk::Consistent, _] => Advice::note(
             "Its data are consistent, but whether they are the newest is known only when the peer connects".to_owned(),
         ),
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 /// Neither end is primary.
@@ -112,33 +114,33 @@ fn no_primary(device: &Drbd) -> bool {
 
 fn of_sync(device: &Drbd, resource: &str) -> Option<Advice> {
     let paused = device.paused;
-    match &device.connection {
-        _ if paused.user => fault(format!(
+    Some(match &device.connection {
+        _ if paused.user => Advice::fault(format!(
             "It was paused by hand at this end: `drbdadm resume-sync {resource}`"
         )),
-        _ if paused.peer => fault(format!(
+        _ if paused.peer => Advice::fault(format!(
             "The peer paused it: there `drbdadm resume-sync {resource}`"
         )),
-        State::PausedSyncS | State::PausedSyncT => note(
+        State::PausedSyncS | State::PausedSyncT => Advice::note(
             "It waits for another device (`resync-after`), or the peer paused it".to_owned(),
         ),
-        State::Ahead | State::Behind => note(
+        State::Ahead | State::Behind => Advice::note(
             "The link was congested, and the peer missed writes (`on-congestion pull-ahead`); it is synchronised when \
              there is room"
                 .to_owned(),
         ),
-        State::Connected | State::Established => connected(device, resource),
-        _ => None,
-    }
+        State::Connected | State::Established => return connected(device, resource),
+        _ => return None,
+    })
 }
 
 fn connected(device: &Drbd, resource: &str) -> Option<Advice> {
     let good = device.disks.iter().all(|disk| *disk == Disk::UpToDate);
     if good && device.out_of_sync_kib.is_some_and(|kib| kib > 0) {
-        return fault(format!(
+        return Some(Advice::fault(format!(
             "A verification found differences, and nothing copies them yet: `drbdadm disconnect {resource}`, then `drbdadm \
              connect {resource}`"
-        ));
+        )));
     }
     (good && no_primary(device)).then(|| Advice {
         is_fault: false,

@@ -1,6 +1,7 @@
 //! What limits a resynchronisation of DRBD.
 //!
-//! Its target's controller runs ten times a second (`drbd_rs_controller` in drbd_worker.c of 8.4, drbd_sender.c of 9):
+//! Its target's controller runs ten times a second (`drbd_rs_controller` in `drbd_worker.c` of 8.4,
+//! `drbd_sender.c` of 9):
 //! it keeps `c-fill-target` in flight, asks for at most `c-max-rate`, and for at most `max-buffers` pages. With
 //! `c-plan-ahead 0` it asks for `resync-rate` and nothing else. The source delays its replies while the application
 //! waits and the rate is above `c-min-rate` (`drbd_rs_c_min_rate_throttle`).

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{GlusterEvent, GlusterKind, GlusterLock, GlusterState};
 
 use crate::draft::Draft;
@@ -277,7 +278,7 @@ pub(super) fn state(held: &GlusterState) -> (String, Vec<Finding>) {
         ));
     }
     if !held.errors.is_empty() {
-        let errors: Vec<&str> = held.errors.iter().map(|one| one.as_str()).collect();
+        let errors: Vec<&str> = held.errors.iter().map(PlainText::as_str).collect();
         findings.push(Finding::new(
             "log-errors",
             Severity::Note,

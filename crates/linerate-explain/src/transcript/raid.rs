@@ -184,10 +184,7 @@ fn volume(volume: &LogicalVolume) -> Option<Finding> {
         Some(b'm') => "; copies differ (mismatches)",
         _ => "",
     };
-    let draft = match (
-        kind,
-        volume.segment.as_ref().map(|segment| segment.as_str()),
-    ) {
+    let draft = match (kind, volume.segment.as_ref().map(PlainText::as_str)) {
         ('m' | 'M', _) => {
             let log = match &volume.log {
                 Some(log) => format!("its log is on {log}"),

@@ -1,6 +1,6 @@
 //! `iostat -x` and `/proc/diskstats`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Figure, Finding, Severity};
@@ -180,16 +180,9 @@ struct Members {
 }
 
 impl Members {
-    /// Those of an array that is known, else all that are not stacked. `None` where there is none, or not all have the
-    /// figures.
-    fn of(block: &IostatBlock, array: Option<&Array>) -> Option<Self> {
-        let belongs = |device: &Device| {
-            array.is_none_or(|array| array.members.iter().any(|one| one.name == device.name))
-        };
-        let members = || {
-            let devices = block.devices.iter().filter(|device| !is_stacked(device));
-            devices.filter(|device| belongs(device))
-        };
+    /// `None` where there is none, or not all have the figures.
+    fn of(block: &IostatBlock, members: &[&Device]) -> Option<Self> {
+        let members = || members.iter().copied();
         let each: Vec<(f64, f64)> = members()
             .map(|device| {
                 Some((
@@ -230,23 +223,39 @@ fn sum_of<T>(terms: &[T], write: impl Fn(&T) -> String) -> String {
 
 /// What a stacked device asks for, against what its members write.
 fn stacked(block: &IostatBlock, known: &Known<'_>, boot: bool) -> Vec<Finding> {
-    let Some(members) = Members::of(block, None) else {
+    let (tops, below): (Vec<&Device>, Vec<&Device>) =
+        block.devices.iter().partition(|device| is_stacked(device));
+    let Some(members) = Members::of(block, &below) else {
         return Vec::new();
     };
-    let tops = || block.devices.iter().filter(|device| is_stacked(device));
-    if tops().next().is_none() {
+    if tops.is_empty() {
         let each = block.devices.iter();
         return each
             .filter_map(|device| merged_alone(block, device))
             .collect();
     }
-    tops()
+    let by_name: HashMap<&str, usize> = below
+        .iter()
+        .enumerate()
+        .map(|(at, device)| (device.name.as_str(), at))
+        .collect();
+    let mut seen = HashSet::new();
+    tops.into_iter()
         .filter_map(|top| {
             let Some(array) = known.get(top.name.as_str()) else {
                 return merged(block, top, &members, boot);
             };
-            // A member is looked for among an array's own: few arrays have many.
-            in_array(block, top, array, &Members::of(block, Some(array))?)
+            // A name that stands there twice is of one array.
+            if !seen.insert(top.name.as_str()) {
+                return None;
+            }
+            let shown = array.members.iter();
+            // In the order of the block.
+            let shown: BTreeSet<usize> = shown
+                .filter_map(|one| by_name.get(one.name.as_str()).copied())
+                .collect();
+            let shown: Vec<&Device> = shown.into_iter().map(|at| below[at]).collect();
+            in_array(block, top, array, &Members::of(block, &shown)?)
         })
         .collect()
 }
@@ -521,7 +530,7 @@ pub(super) fn diskstats(lines: &[Diskstats], known: &Known<'_>, given: &Given) -
             between.extend((writes > 0).then_some((line, sectors, writes)));
         }
     }
-    if written.is_empty() {
+    if between.is_empty() {
         return lines.iter().flat_map(|line| disk(line, given)).collect();
     }
     // Between two readings is what happened; since boot is not.

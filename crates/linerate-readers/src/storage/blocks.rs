@@ -6,12 +6,16 @@ use serde_json::Value;
 
 use crate::number::printed;
 
+/// Fields behind the name in `/proc/diskstats`: 11 in 2.6, 15 from 4.18, 17 from 5.5 on; newer kernels may add more.
+const LEAST: usize = 11;
+const MOST: usize = 64;
+/// Requests in flight, by its place among the fields.
+const IN_FLIGHT: usize = 8;
+
 /// A heading begins a block. With `-h` the device's column is the last one.
 pub(super) fn heading(words: &[&str], first: FirstBlock, parts: &mut Vec<Part>) {
-    let columns = match words {
-        [columns @ .., "Device"] => columns,
-        [_, columns @ ..] => columns,
-        [] => return,
+    let ([columns @ .., "Device"] | [_, columns @ ..]) = words else {
+        return;
     };
     let columns = columns.iter().map(|word| (*word).into()).collect();
     add(columns, Vec::new(), first, parts);
@@ -169,10 +173,18 @@ pub(super) fn diskstats(line: usize, words: &[&str], parts: &mut Vec<Part>) -> O
     };
     let numbers = major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok();
     let named = device.starts_with(|c: char| c.is_ascii_alphabetic());
-    if !numbers || !named || !(11..=20).contains(&fields.len()) {
+    if !numbers || !named || !(LEAST..=MOST).contains(&fields.len()) {
         return None;
     }
-    let fields: Result<Vec<u64>, _> = fields.iter().map(|word| word.parse()).collect();
+    let fields: Result<Vec<u64>, _> = fields
+        .iter()
+        .enumerate()
+        .map(|(at, word)| match word.strip_prefix('-') {
+            // Some kernels count requests in flight below 0.
+            Some(below) if at == IN_FLIGHT => below.parse::<u64>().map(|_| 0),
+            _ => word.parse(),
+        })
+        .collect();
     let fields = fields.ok()?;
     if !matches!(parts.last(), Some(Part::Diskstats(_))) {
         parts.push(Part::Diskstats(Vec::new()));

@@ -47,7 +47,8 @@ pub(super) fn nodes(
             .unwrap_or_default()
     };
     let stamp = value("TIMESTAMP");
-    if !stamp.is_empty() && !(stamp.contains('T') && stamp.contains(':')) {
+    let dated = stamp.contains('T') && stamp.contains(':');
+    if !(stamp.is_empty() || dated) {
         return None;
     }
     let count = match value("NODES") {

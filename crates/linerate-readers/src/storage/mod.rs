@@ -49,8 +49,11 @@ impl Storage {
         self.session.take(input, &words, parts)
     }
 
-    /// A warning of LVM, which begins as iperf's do.
-    pub(crate) fn warning(&mut self, input: &Input<'_>) -> bool {
+    /// Lines that begin as iperf's do: warnings of LVM, and iostat's banner.
+    pub(crate) fn before_iperf(&mut self, input: &Input<'_>) -> bool {
+        if input.text.starts_with("Linux ") && input.text.ends_with(" CPU)") {
+            return self.banner(&input.text.split_whitespace().collect::<Vec<_>>());
+        }
         let known = session::Lines::is_warning(input.text);
         if known {
             self.session.note(input, SessionKind::Message);

@@ -1,5 +1,6 @@
 //! fio's JSON, iozone's table, and power cuts as one JSON object a line.
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{CrashRun, FioJob, FioWay, Iozone};
 use linerate_model::transcript::Part;
 use serde_json::Value;
@@ -97,30 +98,37 @@ pub(super) fn take_json(value: &Value, line: usize, parts: &mut Vec<Part>) -> bo
     let Some(jobs) = jobs.filter(|_| value["fio version"].is_string()) else {
         return false;
     };
-    let global = value["global options"].as_object();
-    let jobs = jobs.iter().map(|job| {
-        let own = job["job options"].as_object();
-        let options = global.into_iter().chain(own).flatten();
-        FioJob {
-            line,
-            name: job["jobname"].as_str().unwrap_or_default().into(),
-            error: job["error"].as_u64().unwrap_or(0),
-            options: options
-                .map(|(key, value)| {
-                    (
-                        key.as_str().into(),
-                        value.as_str().unwrap_or_default().into(),
-                    )
-                })
-                .collect(),
-            ways: ["read", "write", "trim", "sync"]
-                .iter()
-                .filter_map(|name| way(name, &job[*name]))
-                .collect(),
-        }
+    let global = options(&value["global options"]);
+    let jobs = jobs.iter().map(|job| FioJob {
+        line,
+        name: job["jobname"].as_str().unwrap_or_default().into(),
+        error: job["error"].as_i64().map_or(0, i64::unsigned_abs),
+        options: [global.clone(), options(&job["job options"])].concat(),
+        ways: ["read", "write", "trim", "sync"]
+            .iter()
+            .filter_map(|name| way(name, &job[*name]))
+            .collect(),
     });
     parts.push(Part::Fio(jobs.collect()));
     true
+}
+
+/// Options that bear on what was measured: few, as a job has the global ones as well.
+fn options(value: &Value) -> Vec<(PlainText, PlainText)> {
+    let known = [
+        "rw",
+        "bs",
+        "iodepth",
+        "ioengine",
+        "direct",
+        "end_fsync",
+        "fsync",
+        "fdatasync",
+        "size",
+        "numjobs",
+    ];
+    let present = |key: &&str| Some(((*key).into(), value[*key].as_str()?.into()));
+    known.iter().filter_map(present).collect()
 }
 
 /// Requests of one kind; `None` where there were none. fio counts syncs in `lat_ns` alone.

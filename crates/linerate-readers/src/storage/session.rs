@@ -365,9 +365,8 @@ fn is_value(text: &str, words: &[&str]) -> bool {
         [clock, "start", ..] if clock.matches(':').count() == 2 => true,
         [job, _, _, _, "R" | "PD" | "CG", ..] if digits(job) => true,
         [name, "features"] if name.starts_with("dm-") || name.starts_with("sd") => true,
-        ["\"iops\"" | "\"bw\"", ":", ..] => true,
+        ["\"iops\"" | "\"bw\"", ":", ..] | ["real:", ..] | ["after" | "before"] => true,
         ["REASON" | "line", ..] => text.contains("= "),
-        ["real:", ..] | ["after" | "before"] => true,
         [first, ..]
             if first.starts_with("NodeName=")
                 || first.starts_with("State=")

@@ -526,6 +526,18 @@ fn a_claimed_loss_is_held_against_what_a_cut_exposes() {
 }
 
 #[test]
+fn diskstats_with_more_fields_and_a_negative_queue_are_read() {
+    let line = "   8 0 sda 1 2 3 4 100 6 800 8 -1 10 11 0 0 0 0 0 0 0 0 0\n   0 0 nvme0c0n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+    says(
+        line,
+        &["/proc/diskstats: 2 device(s)", "exactly 8 sectors a write"],
+    );
+    // A device that was taken away and came back counts from 0: no difference between the readings.
+    let again = line.replace(" 800 ", " 80 ");
+    says(&format!("{line}{again}"), &["! between the two readings"]);
+}
+
+#[test]
 fn what_is_hostile_is_read_or_refused() {
     let large = vec![b'a'; linerate_readers::MOST_BYTES + 1];
     assert!(matches!(read("x", &large), Err(ReadError::TooLarge { .. })));

@@ -1,6 +1,6 @@
 //! What drbdsetup prints about resources, devices and connections, each by itself, as devices with their peers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use linerate_model::storage::{
     ConnectionState, DiskState, Drbd, DrbdChange, DrbdStatus, Paused, Role,
@@ -124,9 +124,9 @@ impl Fold {
         for (resource, volume, _) in self.volumes.iter().rev() {
             own.insert(resource, *volume);
         }
-        let mut linked: HashMap<&str, ()> = HashMap::new();
+        let mut linked: HashSet<&str> = HashSet::new();
         for key in &self.order {
-            linked.insert(&key.0, ());
+            linked.insert(&key.0);
             let link = &self.links[key];
             if !link.used {
                 let volume = own.get(key.0.as_str()).copied().unwrap_or(0);
@@ -136,7 +136,7 @@ impl Fold {
             }
         }
         for (resource, volume, line) in &self.volumes {
-            if !linked.contains_key(resource.as_str()) {
+            if !linked.contains(resource.as_str()) {
                 let at = (resource.clone(), String::new(), *volume);
                 self.status
                     .devices

@@ -108,7 +108,7 @@ fn settings_of(resource: &Value, line: usize) -> DrbdSettings {
     held
 }
 
-/// All settings of all levels; JSON of serde_json is at most 128 levels deep.
+/// All settings of all levels; JSON of `serde_json` is at most 128 levels deep.
 fn walk(value: &Value, held: &mut DrbdSettings) {
     match value {
         Value::Object(object) => {

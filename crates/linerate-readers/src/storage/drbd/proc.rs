@@ -1,4 +1,4 @@
-//! `/proc/drbd` (drbd_proc.c of 8.3, 8.4 and 9).
+//! `/proc/drbd` (`drbd_proc.c` of 8.3, 8.4 and 9).
 
 use linerate_model::storage::{
     ConnectionState, DiskState, Drbd, DrbdStatus, DrbdWaiting, Paused, Role,

@@ -190,7 +190,7 @@ impl Lines {
     }
 }
 
-/// Keys of a status (drbdsetup_84.c, drbdsetup.c).
+/// Keys of a status (`drbdsetup_84.c`, `drbdsetup.c`).
 fn is_known(key: &str) -> bool {
     [
         "role",
