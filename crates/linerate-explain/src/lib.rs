@@ -80,17 +80,23 @@ pub fn reading_ids() -> impl Iterator<Item = &'static str> {
 }
 
 /// In the order of the alphabet.
-const READING_IDS: [&str; 14] = [
+const READING_IDS: [&str; 20] = [
     "capture-gaps",
     "cluster-lock",
+    "cluster-state",
+    "copy-rate",
     "counter-wrap",
+    "crash-exposure",
     "disk-busy",
+    "disk-speed",
     "figures-disagree",
     "log-errors",
     "mirror-log",
     "nodes-out",
+    "raid-state",
     "replication-state",
     "resync-rate",
+    "stripe-geometry",
     "summary-hides-ramp",
     "units-mixed",
     "write-size",

@@ -8,7 +8,11 @@ use crate::capture::{Capture, Conversation};
 use crate::finding::Finding;
 use crate::plain_text::PlainText;
 use crate::plan::Protocol;
-use crate::storage::{Diskstats, Drbd, GlusterEvent, Iostat, NodeGroup, Volumes};
+use crate::storage::{
+    Arrays, CopySummary, CrashRun, Diskstats, DrbdGeneration, DrbdMeasured, DrbdMessage,
+    DrbdSettings, DrbdStatus, FioJob, Geometry, GlusterEvent, GlusterState, Iostat, Iozone,
+    NodeGroup, Session, Volumes,
+};
 use crate::units::{BitRate, Bytes, Nanos};
 
 /// A number as it was printed: the true one lies within `half` of it.
@@ -85,14 +89,38 @@ pub enum Part {
     Iostat(Iostat),
     /// `/proc/diskstats`.
     Diskstats(Vec<Diskstats>),
-    /// `/proc/drbd` or `drbdsetup status --json`.
-    Drbd(Vec<Drbd>),
+    /// `/proc/drbd`, `drbdsetup status` or `drbdsetup events2`.
+    Drbd(DrbdStatus),
+    /// `drbdsetup show`.
+    DrbdSettings(Vec<DrbdSettings>),
+    /// `drbdadm show-gi`.
+    DrbdGeneration(DrbdGeneration),
+    /// What DRBD's tools and its kernel module refused or reported.
+    DrbdMessages(Vec<DrbdMessage>),
+    /// Resynchronisations that somebody measured under settings that are written beside them.
+    DrbdMeasured(Vec<DrbdMeasured>),
     /// glusterd's log.
     Gluster(Vec<GlusterEvent>),
+    /// Answers of gluster's command line.
+    GlusterState(GlusterState),
     /// `sinfo`.
     Nodes(Vec<NodeGroup>),
-    /// `vgs` and `lvs`.
+    /// `vgs`, `lvs` and `pvs`.
     Volumes(Volumes),
+    /// `/proc/mdstat`.
+    Arrays(Arrays),
+    /// fio's JSON.
+    Fio(Vec<FioJob>),
+    /// iozone's table.
+    Iozone(Iozone),
+    /// What programs that copy files say at their end.
+    Copies(Vec<CopySummary>),
+    /// Power cuts, and what was left.
+    Crashes(Vec<CrashRun>),
+    /// Lines of `/proc/mounts` of disk file systems.
+    Geometry(Geometry),
+    /// What stands around outputs in a pasted session.
+    Session(Session),
     /// A packet capture's facts about itself.
     Capture(Box<Capture>),
     /// A TCP connection of the capture before it.
@@ -482,6 +510,12 @@ pub struct Given {
     pub amounts: Option<[Bytes; 3]>,
     /// Mean queue depth of the disk.
     pub queue_depth: Option<f64>,
+    /// Files written a second by all hosts together, before a power cut.
+    #[serde(default)]
+    pub files_per_second: Option<f64>,
+    /// Files that are said to be lost in it.
+    #[serde(default)]
+    pub files_lost: Option<f64>,
     /// What changed between the transcripts.
     pub changed: Option<String>,
 }

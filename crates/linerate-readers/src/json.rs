@@ -38,9 +38,32 @@ pub(crate) fn take_cut(value: &Value, lines: [usize; 2], parts: &mut Vec<Part>) 
 
 /// The beginning of a document of iperf3 that was cut, up to its last interval that is whole, closed.
 pub(crate) fn completed(text: &str) -> Option<String> {
+    let mut whole = None;
+    // `start`, or one of `intervals`.
+    open_after(text, |at, inside| match inside {
+        [b'}'] => whole = Some((at, "}")),
+        [b'}', b']'] => whole = Some((at, "]}")),
+        _ => {}
+    });
+    let (last, closing) = whole?;
+    Some(format!("{}{closing}", &text[..=last]))
+}
+
+/// The beginning of any document that was cut, up to its last array or object that is whole, closed.
+pub(crate) fn closed(text: &str) -> Option<String> {
+    let mut last = None;
+    open_after(text, |at, _| last = Some(at));
+    let whole = &text[..=last?];
+    let open = open_after(whole, |_, _| {});
+    let closing: String = open.into_iter().rev().map(char::from).collect();
+    Some(format!("{whole}{closing}"))
+}
+
+/// What closes the arrays and objects that are open at the end of a text; `at_end` sees where each of the others ends,
+/// and what is still open there.
+fn open_after(text: &str, mut at_end: impl FnMut(usize, &[u8])) -> Vec<u8> {
     let mut inside = Vec::new();
     let (mut quoted, mut escaped) = (false, false);
-    let mut whole = None;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
@@ -51,18 +74,12 @@ pub(crate) fn completed(text: &str) -> Option<String> {
             b'[' => inside.push(b']'),
             b'}' | b']' => {
                 inside.pop();
-                // `start`, or one of `intervals`.
-                match inside.as_slice() {
-                    [b'}'] => whole = Some((at, "}")),
-                    [b'}', b']'] => whole = Some((at, "]}")),
-                    _ => {}
-                }
+                at_end(at, &inside);
             }
             _ => {}
         }
     }
-    let (last, closing) = whole?;
-    Some(format!("{}{closing}", &text[..=last]))
+    inside
 }
 
 /// A JSON stream: one object a line.

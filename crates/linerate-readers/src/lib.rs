@@ -111,8 +111,9 @@ pub enum ReadError {
 
 /// The layouts, in words.
 pub const KNOWN: &str = "iperf 1/2 text and CSV (-y C), iperf3 text, JSON (-J) and JSON stream, nuttcp text, `ss -ti`, tables of \
-transfers (amount, duration, rate), iostat -x, /proc/diskstats, /proc/drbd, drbdsetup status --json, \
-glusterd logs, sinfo, vgs and lvs, packet captures (pcap, pcapng), and linerate's own records";
+transfers (amount, duration, rate), iostat -x (text and JSON), /proc/diskstats, /proc/mdstat, mounts, /proc/drbd, drbdsetup \
+status, events2 and show, drbdadm show-gi, glusterd logs, gluster's answers (text and XML), sinfo, vgs, lvs and pvs (text and \
+JSON), fio JSON, iozone, summaries of rsync, scp and mbuffer, packet captures (pcap, pcapng), and linerate's own records";
 
 /// Reads what was pasted under `name`. Bytes that are no UTF-8 are replaced.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
@@ -243,12 +244,16 @@ pub(crate) struct Input<'a> {
     pub(crate) text: &'a str,
     /// `^C` stood before it.
     pub(crate) stopped: bool,
+    /// How many bytes of spaces and list marks stood before it.
+    pub(crate) indent: usize,
 }
 
 impl<'a> Input<'a> {
     fn new(number: usize, raw: &'a str) -> Self {
         let marks = |c: char| c.is_whitespace() || matches!(c, '•' | '>' | '|');
-        let mut text = raw.trim_start_matches(marks).trim_end();
+        let mut text = raw.trim_start_matches(marks);
+        let indent = raw.len() - text.len();
+        text = text.trim_end();
         let mut stopped = false;
         while let Some(rest) = text.strip_prefix("^C") {
             text = rest.trim_start();
@@ -259,6 +264,7 @@ impl<'a> Input<'a> {
             number,
             text,
             stopped,
+            indent,
         }
     }
 
@@ -340,6 +346,8 @@ impl Pages {
         }
         self.stream.finish(&mut self.parts);
         self.tests.finish(&mut self.parts);
+        self.lost.extend(self.storage.finish(&mut self.parts));
+        self.lost.truncate(KEPT);
         Ok((self.parts, self.lost))
     }
 
@@ -377,12 +385,12 @@ impl Pages {
         let lines = text.matches('\n').count();
         let known = self.stream.take(&value, number, &mut self.parts)
             || json::take(&value, [number, number + lines], &mut self.parts)
-            || storage::take_json(&value, number, &mut self.parts);
+            || self.storage.document(&value, number, &mut self.parts);
         self.values += if known { count } else { 0 };
         Ok(known.then_some(length))
     }
 
-    /// iperf3's document that ends in the middle, because its program was killed: the bytes that it takes.
+    /// A document that ends in the middle, because its program was killed: the bytes that it takes.
     fn cut(
         &mut self,
         error: &serde_json::Error,
@@ -399,17 +407,32 @@ impl Pages {
             text[..before.map(str::len).sum()].trim_end_matches('\n')
         };
         self.look_at(whole, number)?;
-        let Some(document) = json::completed(whole) else {
-            return Ok(None);
-        };
-        let count = values_in(&document, number)?;
-        let Ok(value) = serde_json::from_str(&document) else {
-            return Ok(None);
-        };
         let lines = [number, number + whole.trim_end().matches('\n').count()];
-        let known = json::take_cut(&value, lines, &mut self.parts);
-        self.values += if known { count } else { 0 };
-        Ok(known.then_some(whole.len()))
+        let known = match Self::closed(json::completed(whole), number)? {
+            Some((value, count)) if json::take_cut(&value, lines, &mut self.parts) => count,
+            _ => match Self::closed(json::closed(whole), number)? {
+                Some((value, count)) if self.storage.document(&value, number, &mut self.parts) => {
+                    count
+                }
+                _ => return Ok(None),
+            },
+        };
+        self.values += known;
+        Ok(Some(whole.len()))
+    }
+
+    /// A document that was closed by its reader, and the values in it.
+    fn closed(
+        document: Option<String>,
+        line: usize,
+    ) -> Result<Option<(serde_json::Value, usize)>, Beyond> {
+        let Some(document) = document else {
+            return Ok(None);
+        };
+        let count = values_in(&document, line)?;
+        Ok(serde_json::from_str(&document)
+            .ok()
+            .map(|value| (value, count)))
     }
 
     /// Takes note of JSON that was looked at.
@@ -435,20 +458,26 @@ impl Pages {
         {
             return true;
         }
-        if let Some(typed) = command::typed(input.text) {
+        // Output of drbdadm and of lvdisplay that looks like a prompt.
+        let answer = input.text.starts_with("# No currently configured DRBD")
+            || input.text.starts_with("# open ");
+        if let Some(typed) = command::typed(input.text).filter(|_| !answer) {
             self.tables.end();
-            self.storage.end();
+            self.lost.extend(self.storage.finish(&mut self.parts));
+            self.storage.typed(input.text);
             self.sockets.end();
             self.nuttcp.end();
             self.tests.typed(input, typed, &mut self.parts);
             return true;
         }
-        self.tests.take(input, &mut self.parts)
+        self.storage.before_iperf(input)
+            || self.tests.take(input, &mut self.parts)
             || self.csv.take(input, &mut self.parts)
             || self.nuttcp.take(input, &mut self.parts)
             || self.storage.take(input, &mut self.parts)
             || self.sockets.take(input, &mut self.parts)
             || self.tables.take(input, &mut self.parts)
+            || self.storage.around(input, &mut self.parts)
     }
 }
 

@@ -361,6 +361,12 @@ pub(crate) struct ExplainArguments {
     /// Mean queue depth of the disk, as iostat prints it
     #[arg(long, value_name = "N")]
     pub(crate) queue_depth: Option<f64>,
+    /// Files that all hosts together wrote per second before a power cut
+    #[arg(long, value_name = "N")]
+    pub(crate) files_per_second: Option<f64>,
+    /// Files that are said to be lost in the power cut
+    #[arg(long, value_name = "N")]
+    pub(crate) files_lost: Option<f64>,
     /// What changed between the files, such as 'sysctls'
     #[arg(long, value_name = "WHAT")]
     pub(crate) changed: Option<String>,

@@ -10,11 +10,19 @@ mod cannot_tell;
 mod counter_wrap;
 mod datagrams;
 mod digest;
+mod drbd;
+mod drbd_advice;
+mod drbd_limit;
 mod ethernet;
+mod gluster;
 mod levels;
+mod nodes;
 mod path_full;
+mod probes;
+mod raid;
 mod ramp;
 mod repeats;
+mod session;
 mod socket_series;
 mod sockets;
 mod steps;
@@ -22,7 +30,6 @@ mod storage;
 mod table;
 mod title;
 mod together;
-mod volumes;
 mod window_still;
 mod windows;
 
@@ -37,8 +44,9 @@ pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
     let mut explained = Vec::new();
     for (number, transcript) in transcripts.iter().enumerate() {
         let guests = digest::guests(transcript);
+        let arrays = storage::known(transcript);
         for part in 0..transcript.parts.len() {
-            let mut said = one(transcript, part, &guests, &given);
+            let mut said = one(transcript, part, &guests, &arrays, &given);
             said.findings.sort_by_key(rank);
             explained.push(Explained {
                 transcript: number,
@@ -57,7 +65,13 @@ pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
 }
 
 /// What is said of one part; the places are filled in by the caller.
-fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -> Explained {
+fn one(
+    transcript: &Transcript,
+    number: usize,
+    guests: &Guests,
+    arrays: &storage::Known<'_>,
+    given: &Given,
+) -> Explained {
     let said = |title, recomputed, findings| Explained {
         transcript: 0,
         part: 0,
@@ -65,6 +79,7 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
         recomputed,
         findings,
     };
+    let plainly = |(title, findings)| said(title, None, findings);
     match &transcript.parts[number] {
         Part::Test(test) => {
             let digest = Digest::of(test, transcript, number, guests);
@@ -79,35 +94,31 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
         }
         Part::Sockets(sockets) => said(sockets::title(sockets), None, sockets::explain(sockets)),
         Part::Iostat(iostat) => {
-            let (title, recomputed, findings) = storage::iostat(iostat);
+            let (title, recomputed, findings) = storage::iostat(iostat, arrays);
             said(title, recomputed, findings)
         }
         Part::Diskstats(lines) => said(
             format!("/proc/diskstats: {} device(s)", lines.len()),
             None,
-            storage::diskstats(lines, given),
+            storage::diskstats(lines, arrays, given),
         ),
-        Part::Drbd(devices) => {
-            let (title, findings) = volumes::drbd(devices);
-            said(title, None, findings)
-        }
-        Part::Gluster(events) => said(
-            format!("glusterd's log: {} line(s)", events.len()),
-            None,
-            volumes::gluster(events),
-        ),
-        Part::Nodes(groups) => {
-            let (title, findings) = volumes::nodes(groups);
-            said(title, None, findings)
-        }
-        Part::Volumes(held) => {
-            let (title, findings) = volumes::mirrors(held);
-            said(title, None, findings)
-        }
-        Part::Capture(held) => {
-            let (title, findings) = capture::file(held);
-            said(title, None, findings)
-        }
+        Part::Arrays(held) => plainly(raid::arrays(held)),
+        Part::Drbd(held) => plainly(drbd::status(held, given)),
+        Part::DrbdSettings(held) => plainly(drbd::settings(held)),
+        Part::DrbdGeneration(held) => plainly(drbd::generation(held)),
+        Part::DrbdMessages(held) => plainly(drbd::messages(held)),
+        Part::DrbdMeasured(held) => plainly(drbd::measured(held)),
+        Part::Gluster(events) => plainly(gluster::log(events)),
+        Part::Fio(held) => plainly(probes::fio(held)),
+        Part::Iozone(held) => plainly(probes::iozone(held)),
+        Part::Copies(held) => plainly(probes::copies(held, given)),
+        Part::Crashes(held) => plainly(probes::crashes(held)),
+        Part::Geometry(held) => plainly(session::geometry(held)),
+        Part::Session(held) => plainly(session::session(held)),
+        Part::GlusterState(held) => plainly(gluster::state(held)),
+        Part::Nodes(groups) => plainly(nodes::nodes(groups)),
+        Part::Volumes(held) => plainly(raid::volumes(held)),
+        Part::Capture(held) => plainly(capture::file(held)),
         Part::Conversation(held) => {
             let (title, figures, findings) = capture::conversation(held);
             said(title, figures, findings)

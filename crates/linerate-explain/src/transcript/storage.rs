@@ -1,16 +1,20 @@
 //! `iostat -x` and `/proc/diskstats`.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Figure, Finding, Severity};
-use linerate_model::storage::{Device, Diskstats, Iostat, IostatBlock};
-use linerate_model::transcript::Given;
+use linerate_model::storage::{Array, Device, Diskstats, FirstBlock, Iostat, IostatBlock};
+use linerate_model::transcript::{Given, Part, Transcript};
 use linerate_model::units::{grouped, whole};
 
 use crate::draft::Draft;
 
 /// From this share of the time on a device is called busy, %.
 const BUSY: f64 = 80.0;
+/// A mean write time above this is none, ms: the block layer gives up a request after 30 s (`BLK_MAX_TIMEOUT` of the
+/// kernel allows 5 s to minutes; SCSI's and virtio's default is 30 s). So a field with few writes has not wrapped.
+const LONGEST: f64 = 30_000.0;
 /// Where a 32-bit field begins again.
 const WRAP: f64 = 4_294_967_296.0;
 /// Two figures of one thing may differ by this share: both are averages of their own clock.
@@ -36,7 +40,20 @@ const KINDS: [[&str; 2]; 4] = [
 ];
 const USED: [&str; 1] = ["%util"];
 
-pub(super) fn iostat(iostat: &Iostat) -> (String, Option<String>, Vec<Finding>) {
+/// Arrays whose `/proc/mdstat` stands in the same transcript, by name.
+pub(super) type Known<'a> = HashMap<&'a str, &'a Array>;
+
+/// The arrays of a transcript; the last reading counts.
+pub(super) fn known(transcript: &Transcript) -> Known<'_> {
+    let arrays = transcript.parts.iter().filter_map(|part| match part {
+        Part::Arrays(held) => Some(&held.arrays),
+        _ => None,
+    });
+    let arrays = arrays.flatten();
+    arrays.map(|array| (array.name.as_str(), array)).collect()
+}
+
+pub(super) fn iostat(iostat: &Iostat, known: &Known<'_>) -> (String, Option<String>, Vec<Finding>) {
     let blocks = &iostat.blocks;
     let title = format!(
         "iostat -x: {} block(s), {} device(s)",
@@ -54,8 +71,17 @@ pub(super) fn iostat(iostat: &Iostat) -> (String, Option<String>, Vec<Finding>) 
             ));
             continue;
         }
-        findings.extend(stacked(block));
-        findings.extend(busy(block));
+        let boot = at == 0 && may_be_since_boot(iostat);
+        findings.extend(stacked(block, known, boot));
+        let busy = busy(block);
+        if boot {
+            recomputed.push(
+                "block 1 is the mean since boot, unless iostat ran with -y or the paste begins later: no verdict on it"
+                    .to_owned(),
+            );
+        } else {
+            findings.extend(busy);
+        }
         recomputed.extend(little(block));
     }
     (
@@ -63,6 +89,18 @@ pub(super) fn iostat(iostat: &Iostat) -> (String, Option<String>, Vec<Finding>) 
         (!recomputed.is_empty()).then(|| recomputed.join("; ")),
         findings,
     )
+}
+
+/// Whether the first block may be the mean since boot: behind the banner, or before blocks that differ from it.
+fn may_be_since_boot(iostat: &Iostat) -> bool {
+    match iostat.first {
+        FirstBlock::SinceBoot => true,
+        FirstBlock::Interval => false,
+        FirstBlock::Unknown => match iostat.blocks.as_slice() {
+            [first, second, ..] => !same(first, second),
+            _ => false,
+        },
+    }
 }
 
 fn same(one: &IostatBlock, other: &IostatBlock) -> bool {
@@ -137,12 +175,14 @@ struct Members {
     factors: Option<(f64, f64)>,
     /// What they wrote in the unit of the column, as terms and their sum, where all have it.
     amount: Option<(String, f64)>,
+    /// How many.
+    count: usize,
 }
 
 impl Members {
     /// `None` where there is none, or not all have the figures.
-    fn of(block: &IostatBlock) -> Option<Self> {
-        let members = || block.devices.iter().filter(|device| !is_stacked(device));
+    fn of(block: &IostatBlock, members: &[&Device]) -> Option<Self> {
+        let members = || members.iter().copied();
         let each: Vec<(f64, f64)> = members()
             .map(|device| {
                 Some((
@@ -159,6 +199,7 @@ impl Members {
         let factors: Vec<f64> = wrote.map(|(writes, merged)| merged / writes).collect();
         Some(Self {
             terms: sum_of(&each, |(writes, merged)| format!("({writes} + {merged})")),
+            count: writes.len(),
             range: range(&writes)?,
             writes: writes.iter().sum(),
             merged: each.iter().map(|(_, merged)| merged).sum(),
@@ -181,20 +222,117 @@ fn sum_of<T>(terms: &[T], write: impl Fn(&T) -> String) -> String {
 }
 
 /// What a stacked device asks for, against what its members write.
-fn stacked(block: &IostatBlock) -> Vec<Finding> {
-    let Some(members) = Members::of(block) else {
+fn stacked(block: &IostatBlock, known: &Known<'_>, boot: bool) -> Vec<Finding> {
+    let (tops, below): (Vec<&Device>, Vec<&Device>) =
+        block.devices.iter().partition(|device| is_stacked(device));
+    let Some(members) = Members::of(block, &below) else {
         return Vec::new();
     };
-    let tops = || block.devices.iter().filter(|device| is_stacked(device));
-    if tops().next().is_none() {
+    if tops.is_empty() {
         let each = block.devices.iter();
         return each
             .filter_map(|device| merged_alone(block, device))
             .collect();
     }
-    tops()
-        .filter_map(|top| merged(block, top, &members))
+    let by_name: HashMap<&str, usize> = below
+        .iter()
+        .enumerate()
+        .map(|(at, device)| (device.name.as_str(), at))
+        .collect();
+    let mut seen = HashSet::new();
+    tops.into_iter()
+        .filter_map(|top| {
+            let Some(array) = known.get(top.name.as_str()) else {
+                return merged(block, top, &members, boot);
+            };
+            // A name that stands there twice is of one array.
+            if !seen.insert(top.name.as_str()) {
+                return None;
+            }
+            let shown = array.members.iter();
+            // In the order of the block.
+            let shown: BTreeSet<usize> = shown
+                .filter_map(|one| by_name.get(one.name.as_str()).copied())
+                .collect();
+            let shown: Vec<&Device> = shown.into_iter().map(|at| below[at]).collect();
+            in_array(block, top, array, &Members::of(block, &shown)?)
+        })
         .collect()
+}
+
+/// A stacked device whose array is known: how often each write was written, and how much of that was merged.
+fn in_array(
+    block: &IostatBlock,
+    top: &Device,
+    array: &Array,
+    members: &Members,
+) -> Option<Finding> {
+    let writes = value(block, top, &WRITES).filter(|writes| *writes > 0.0)?;
+    let copies = array.copies()?;
+    let all = members.writes + members.merged;
+    let shown = members.count;
+    let whole = shown == array.members.len();
+    let level = array.level.as_ref()?;
+    let factor = all / writes;
+    let should = copies as f64;
+    let said = if !whole {
+        format!(
+            "{shown} of its {} members are shown, so the {copies} times that {level} writes cannot be checked",
+            array.members.len()
+        )
+    } else if (factor / should - 1.0).abs() < 2.0 * NEAR {
+        format!(
+            "{factor:.2} times those of {}, as {level} with {copies} copies makes them",
+            top.name
+        )
+    } else {
+        format!(
+            "{factor:.2} times those of {}, where {level} with {copies} copies makes {copies}: metadata, another writer, or requests \
+             that were split",
+            top.name
+        )
+    };
+    let sentence = format!(
+        "{}: {} = {} writes/s at its members, {said}; {:.0} % of them were merged before they reached the disks{}",
+        top.name,
+        members.terms,
+        round(all),
+        members.merged / all.max(f64::MIN_POSITIVE) * 100.0,
+        if whole {
+            bytes(block, top, members)
+        } else {
+            String::new()
+        },
+    );
+    Draft::new("writes-merged", Severity::Note, sentence)
+        .figure("writes/s requested", writes, &*top.name)
+        .figure("writes/s of the members", members.writes, "members")
+        .figure("merged writes/s of the members", members.merged, "members")
+        .done()
+}
+
+/// `; 2.98 + 2.98 = 5.96 MB/s for 2.98, 2.00 times`.
+fn bytes(block: &IostatBlock, top: &Device, members: &Members) -> String {
+    let Some((whole, (terms, sum))) = value(block, top, &WRITTEN)
+        .filter(|whole| *whole > 0.0)
+        .zip(members.amount.as_ref())
+    else {
+        return String::new();
+    };
+    format!(
+        "; {terms} = {} {} for its {whole}, {:.2} times",
+        round(*sum),
+        unit(block),
+        sum / whole
+    )
+}
+
+fn unit(block: &IostatBlock) -> &'static str {
+    if block.columns.iter().any(|name| name == "wMB/s") {
+        "MB/s"
+    } else {
+        "kB/s"
+    }
 }
 
 /// A device with nothing above it that is shown, most of whose writes had been merged.
@@ -230,9 +368,10 @@ fn merged_alone(block: &IostatBlock, device: &Device) -> Option<Finding> {
         .done()
 }
 
-fn merged(block: &IostatBlock, top: &Device, members: &Members) -> Option<Finding> {
+fn merged(block: &IostatBlock, top: &Device, members: &Members, boot: bool) -> Option<Finding> {
     let writes = value(block, top, &WRITES).filter(|writes| *writes > 0.0)?;
     let all = members.writes + members.merged;
+    let twice = (all / writes / 2.0 - 1.0).abs() < NEAR;
     let sentence = if all / writes > 1.0 - NEAR && all / writes < 1.0 + NEAR {
         format!(
             "{} = {} writes/s are the {writes} of {} above them: {:.0} % of the members' writes had been merged{}",
@@ -242,7 +381,20 @@ fn merged(block: &IostatBlock, top: &Device, members: &Members) -> Option<Findin
             members.merged / all * 100.0,
             amounts(block, top, members)
         )
+    } else if twice {
+        format!(
+            "{} = {} writes/s are 2 times the {writes} of {} above them, as a mirror of two copies makes them: {:.0} % of the \
+             members' writes had been merged",
+            members.terms,
+            round(all),
+            top.name,
+            members.merged / all * 100.0,
+        )
     } else {
+        // Few writes, or a mean since boot, say nothing about merging.
+        if boot || writes < MANY {
+            return None;
+        }
         let (low, high) = members.factors?;
         let (few, many) = members.range;
         format!(
@@ -270,11 +422,7 @@ fn amounts(block: &IostatBlock, top: &Device, members: &Members) -> String {
     else {
         return String::new();
     };
-    let unit = if block.columns.iter().any(|name| name == "wMB/s") {
-        "MB/s"
-    } else {
-        "kB/s"
-    };
+    let unit = unit(block);
     let verb = if (sum - whole).abs() <= 0.02 * whole.max(1.0) {
         "as above"
     } else {
@@ -325,8 +473,17 @@ fn little(block: &IostatBlock) -> Option<String> {
         } else {
             "disagrees with"
         };
+        let tautology = if block
+            .columns
+            .iter()
+            .any(|name| name == "svctm" || name == "await")
+        {
+            ""
+        } else {
+            "; from Linux 5.0 on no check, as the queue is computed from these times"
+        };
         let text = format!(
-            "queue and wait of {}: Little's law {verb} the queue ({} = {expected:.2}, printed {queue})",
+            "queue and wait of {}: Little's law {verb} the queue ({} = {expected:.2}, printed {queue}){tautology}",
             device.name,
             waits
                 .iter()
@@ -358,8 +515,73 @@ fn waits(block: &IostatBlock, device: &Device) -> Option<Vec<(f64, f64)>> {
     (!kinds.is_empty()).then_some(kinds)
 }
 
-pub(super) fn diskstats(lines: &[Diskstats], given: &Given) -> Vec<Finding> {
-    lines.iter().flat_map(|line| disk(line, given)).collect()
+pub(super) fn diskstats(lines: &[Diskstats], known: &Known<'_>, given: &Given) -> Vec<Finding> {
+    let mut last: HashMap<&str, &Diskstats> = HashMap::new();
+    let mut written: HashMap<&str, u64> = HashMap::new();
+    let mut between = Vec::new();
+    for line in lines {
+        let Some(before) = last.insert(&line.device, line) else {
+            continue;
+        };
+        // Counters that go back are those of another device under the same name, or wrapped: no difference.
+        let grown = |at: usize| line.fields[at].checked_sub(before.fields[at]);
+        if let Some((sectors, writes)) = grown(6).zip(grown(4)) {
+            written.insert(&line.device, sectors);
+            between.extend((writes > 0).then_some((line, sectors, writes)));
+        }
+    }
+    if between.is_empty() {
+        return lines.iter().flat_map(|line| disk(line, given)).collect();
+    }
+    // Between two readings is what happened; since boot is not.
+    let arrays = known.iter().filter_map(|(name, array)| {
+        let top = *written.get(name).filter(|sectors| **sectors > 0)?;
+        let each = array
+            .members
+            .iter()
+            .map(|one| written.get(one.name.as_str()));
+        let below: u64 = each.map(Option::<&u64>::copied).sum::<Option<u64>>()?;
+        Some(factor(array, top, below))
+    });
+    let mut findings: Vec<Finding> = arrays.collect();
+    findings.sort_by(|one, other| one.sentence.cmp(&other.sentence));
+    findings.extend(between.iter().map(|(line, sectors, writes)| {
+        let each = *sectors as f64 / *writes as f64;
+        let sentence = format!(
+            "{}: {} writes between the two readings, {} sectors each ({} KiB)",
+            line.device,
+            grouped(*writes),
+            round(each),
+            round(each / 2.0)
+        );
+        Draft::new("write-size", Severity::Note, sentence)
+            .figure("sectors a write", each, format!("line {}", line.line))
+            .finding
+    }));
+    findings
+}
+
+/// What an array wrote to its members for what was written to it, between two readings.
+fn factor(array: &Array, top: u64, below: u64) -> Finding {
+    let factor = below as f64 / top as f64;
+    let level = array.level.as_ref().map_or("", |level| level.as_str());
+    let should = match array.copies() {
+        Some(copies) if (factor / copies as f64 - 1.0).abs() < NEAR => {
+            format!("as {level} with {copies} copies should have")
+        }
+        Some(copies) => format!("where {level} with {copies} copies should have {copies}"),
+        None => format!("for {level}"),
+    };
+    let sentence = format!(
+        "{}: {} sectors were written to it between the two readings, and {} to its {} members: factor {factor:.2}, {should}",
+        array.name,
+        grouped(top),
+        grouped(below),
+        array.members.len(),
+    );
+    Draft::new("writes-merged", Severity::Note, sentence)
+        .figure("written below for each written above", factor, &*array.name)
+        .finding
 }
 
 fn disk(line: &Diskstats, given: &Given) -> Vec<Finding> {
@@ -378,18 +600,20 @@ fn disk(line: &Diskstats, given: &Given) -> Vec<Finding> {
         let mut sentence = format!("{}: {size} ({} KiB)", line.device, round(each / 2.0));
         let mut figures = vec![Figure::new("sectors a write", each, &place)];
         if spent > 0.0 && spent < WRAP {
-            let _ = write!(
-                sentence,
-                "; mean write time {:.1} ms plus k × {:.1} ms if that 32-bit field wrapped k times",
-                spent / writes,
-                WRAP / writes
-            );
+            let _ = write!(sentence, "; mean write time {:.1} ms", spent / writes);
             figures.push(Figure::new(
                 "mean write time without a wrap, ms",
                 spent / writes,
                 &place,
             ));
-            figures.push(Figure::new("more for each wrap, ms", WRAP / writes, &place));
+            let more = WRAP / writes;
+            if more < LONGEST {
+                let _ = write!(
+                    sentence,
+                    " plus k × {more:.1} ms if that 32-bit field wrapped k times"
+                );
+                figures.push(Figure::new("more for each wrap, ms", more, &place));
+            }
         }
         let draft = Draft::new("write-size", Severity::Note, sentence).figures(figures);
         findings.push(draft.finding);

@@ -7,7 +7,7 @@ use linerate_model::transcript::{Given, Part, Transcript};
 
 use super::datagrams::{lost_share, payload_of};
 use super::digest::{self, Digest, Guests};
-use super::{ethernet, storage};
+use super::{drbd, ethernet, probes, storage};
 use crate::draft::Draft;
 
 /// Runs that are compared with each other at most.
@@ -47,6 +47,8 @@ pub(super) fn explain(transcripts: &[Transcript], given: &Given) -> Vec<Finding>
         }
     }
     findings.extend(disks(transcripts));
+    findings.extend(drbd::together(transcripts, given));
+    findings.extend(probes::together(transcripts, given));
     findings
 }
 

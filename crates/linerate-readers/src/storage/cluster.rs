@@ -1,55 +1,8 @@
-//! glusterd's log and Slurm's `sinfo`.
+//! Slurm's `sinfo`.
 
 use linerate_model::plain_text::PlainText;
-use linerate_model::storage::{GlusterEvent, NodeGroup};
+use linerate_model::storage::NodeGroup;
 use linerate_model::transcript::Part;
-
-use crate::Input;
-
-/// `[2012-12-13 15:40:07.881363] E [file.c:277:function] 0-glusterd: message`.
-pub(super) fn gluster(input: &Input<'_>, parts: &mut Vec<Part>) -> Option<()> {
-    let event = event(input)?;
-    if !matches!(parts.last(), Some(Part::Gluster(_))) {
-        parts.push(Part::Gluster(Vec::new()));
-    }
-    if let Some(Part::Gluster(events)) = parts.last_mut() {
-        events.push(event);
-    }
-    Some(())
-}
-
-fn event(input: &Input<'_>) -> Option<GlusterEvent> {
-    let (at, rest) = input.text.strip_prefix('[')?.split_once("] ")?;
-    let dated = at.len() >= 19 && at.as_bytes()[4] == b'-' && at.as_bytes()[7] == b'-';
-    let (level, rest) = rest.split_once(" [")?;
-    let level = level.trim();
-    if !dated || level.len() != 1 {
-        return None;
-    }
-    let (_, message) = rest.split_once("] ")?;
-    Some(GlusterEvent {
-        line: input.number,
-        at: at.into(),
-        level: level.into(),
-        lock: lock(message),
-        message: message.chars().take(400).collect(),
-    })
-}
-
-/// `Unable to get lock for uuid: A, lock held by: B`.
-fn lock(message: &str) -> Option<[PlainText; 2]> {
-    let (head, holder) = message.split_once("lock held by:")?;
-    let asker = head.rsplit_once("uuid:").map(|(_, text)| text)?;
-    let clean = |text: &str| {
-        text.split_whitespace()
-            .next()
-            .unwrap_or_default()
-            .trim_matches([',', '.'])
-            .to_ascii_lowercase()
-    };
-    let pair = [clean(asker), clean(holder)].map(PlainText::from);
-    pair.iter().all(|uuid| !uuid.is_empty()).then_some(pair)
-}
 
 /// The date that `sinfo -l` prints above its heading: `Tue Dec 4 16:39:01 2012`.
 pub(super) fn date(words: &[&str]) -> bool {
@@ -93,6 +46,11 @@ pub(super) fn nodes(
             .copied()
             .unwrap_or_default()
     };
+    let stamp = value("TIMESTAMP");
+    let dated = stamp.contains('T') && stamp.contains(':');
+    if !(stamp.is_empty() || dated) {
+        return None;
+    }
     let count = match value("NODES") {
         "" => listed(value("NODELIST")),
         text => text.parse().ok()?,

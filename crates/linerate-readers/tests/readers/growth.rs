@@ -182,6 +182,58 @@ fn disks_and_clusters_take_linear_time() {
     });
 }
 
+#[test]
+fn replicas_arrays_and_probes_take_linear_time() {
+    is_linear("events of DRBD", |count| {
+        lines(count / 2, |at| {
+            format!(
+                "2026-11-23T02:23:15+00:00 change resource name:r role:Primary\n2026-11-23T02:23:16+00:00 change peer-device name:r \
+                 conn-name:p{at} volume:{at} replication:SyncSource out-of-sync:5"
+            )
+        })
+    });
+    is_linear("arrays and their disks", |count| {
+        let arrays = lines(count / 8, |at| {
+            format!(
+                "md{at} : active raid1 sda{at}[0] sdb{at}[1]\n      9 blocks super 1.2 [2/2] [UU]"
+            )
+        });
+        let heading = "Device: wrqm/s w/s wMB/s avgqu-sz await r/s %util\n";
+        let rows = lines(count / 8, |at| {
+            ["md", "sda", "sdb"]
+                .map(|name| format!("{name}{at} 1.00 2.00 3.00 4.00 5.00 6.00 1.00"))
+                .join("\n")
+        });
+        format!("{arrays}{heading}{rows}")
+    });
+    is_linear("locks of volumes", |count| {
+        lines(count / 2, |at| {
+            format!(
+                "[2026-11-23 02:09:03.1 +0000] W [g.c:5:f] 0-management: Lock for v{0} held by h{at}\n\
+                 [2026-11-23 02:09:03.2 +0000]  : volume set v{0} a b : SUCCESS",
+                at % 7
+            )
+        })
+    });
+    is_linear("jobs of fio", |count| {
+        let job = r#"{"jobname":"a","error":0,"write":{"total_ios":1,"iops":1.0,"bw_bytes":1}}"#;
+        let options: Vec<String> = (0..count / 2).map(|at| format!(r#""o{at}":"1""#)).collect();
+        format!(
+            r#"{{"fio version":"3","global options":{{{}}},"jobs":[{}]}}"#,
+            options.join(","),
+            vec![job; count / 2].join(",")
+        )
+    });
+    is_linear("power cuts", |count| {
+        lines(count / 2, |at| {
+            format!(r#"{{"fs":"ext4","opts":"o{at}","cut":"log","before":"{at}s","new":"EMPTY"}}"#)
+        })
+    });
+    is_linear("lines around", |count| {
+        lines(count, |at| format!("mdadm: message {at}"))
+    });
+}
+
 #[track_caller]
 fn refused(text: &str, words: &str) {
     let error = read("generated", text.as_bytes()).unwrap_err().to_string();

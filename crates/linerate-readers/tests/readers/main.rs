@@ -18,4 +18,6 @@ mod policing;
 #[cfg(test)]
 mod segments;
 #[cfg(test)]
+mod storage;
+#[cfg(test)]
 mod transforms;

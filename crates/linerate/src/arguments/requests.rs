@@ -160,6 +160,8 @@ impl ExplainArguments {
             asked: self.asked.filter(|rate| rate.0 > 0),
             amounts: self.asked_amounts,
             queue_depth: self.queue_depth,
+            files_per_second: self.files_per_second.filter(|rate| *rate > 0.0),
+            files_lost: self.files_lost.filter(|count| *count > 0.0),
             changed: self.changed.clone(),
         }
     }

@@ -1,0 +1,279 @@
+//! What limits a resynchronisation of DRBD.
+//!
+//! Its target's controller runs ten times a second (`drbd_rs_controller` in `drbd_worker.c` of 8.4,
+//! `drbd_sender.c` of 9):
+//! it keeps `c-fill-target` in flight, asks for at most `c-max-rate`, and for at most `max-buffers` pages. With
+//! `c-plan-ahead 0` it asks for `resync-rate` and nothing else. The source delays its replies while the application
+//! waits and the rate is above `c-min-rate` (`drbd_rs_c_min_rate_throttle`).
+
+use linerate_model::storage::DrbdSettings;
+use linerate_model::units::{grouped, whole};
+
+/// From this share on a cap is reached: the measured ones were 96 and 97 %.
+const CAP: f64 = 0.93;
+/// From this share of `resync-rate` on a fixed rate is reached.
+const FIXED: f64 = 0.9;
+/// From this share of the link on the network is the limit.
+const LINK: f64 = 0.9;
+/// Below so many times `c-min-rate` an application that waits is the limit.
+const TIMES_LEAST: f64 = 5.0;
+/// Pages of `max-buffers`, KiB.
+const PAGE_KIB: f64 = 4.0;
+
+/// What was seen of a resynchronisation, KiB/s.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Seen {
+    /// Mean rate.
+    pub(super) rate: f64,
+    /// The most that the target's controller asked for.
+    pub(super) want: Option<f64>,
+    /// The application waits for the device, or writes to it.
+    pub(super) application: bool,
+    /// What the link carries.
+    pub(super) link: Option<f64>,
+}
+
+/// The limit, and what would limit next.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Limit {
+    /// `resync-rate`, as `c-plan-ahead` is 0.
+    Fixed(f64),
+    /// `c-max-rate`.
+    Cap(f64),
+    /// The application, which goes first.
+    Application(f64),
+    /// The link.
+    Network(f64),
+    /// `c-fill-target` over the time that a request takes.
+    FillTarget {
+        /// Kept in flight, KiB.
+        fill_kib: f64,
+        /// Time that a request takes, s.
+        turnaround_s: f64,
+    },
+}
+
+/// The limit by both ends' settings; `None` where a setting is missing.
+pub(super) fn limit(seen: &Seen, settings: &DrbdSettings) -> Option<Limit> {
+    let Seen { rate, want, .. } = *seen;
+    let positive = |value: Option<f64>| value.filter(|value| *value > 0.0);
+    if settings.plan_ahead_tenths? == 0.0 {
+        let fixed = positive(settings.resync_rate_kib_s)?;
+        if rate >= FIXED * fixed {
+            return Some(Limit::Fixed(fixed));
+        }
+    } else {
+        let most = positive(settings.max_rate_kib_s)?;
+        if rate.max(want.unwrap_or(0.0)) >= CAP * most {
+            return Some(Limit::Cap(most));
+        }
+    }
+    let least = settings.min_rate_kib_s?;
+    if seen.application && rate < TIMES_LEAST * least {
+        return Some(Limit::Application(least));
+    }
+    if let Some(link) = positive(seen.link).filter(|link| rate >= LINK * link) {
+        return Some(Limit::Network(link));
+    }
+    let fill_kib = positive(settings.fill_target_kib)?;
+    (rate > 0.0).then(|| Limit::FillTarget {
+        fill_kib,
+        turnaround_s: fill_kib / rate,
+    })
+}
+
+/// Whole KiB or KiB/s.
+pub(super) fn kib(value: f64) -> String {
+    grouped(whole(value))
+}
+
+/// The limit in words, with the evidence and what would limit next.
+pub(super) fn words(limit: &Limit, seen: &Seen, settings: &DrbdSettings) -> String {
+    let share = |of: f64| seen.rate / of * 100.0;
+    let asked = seen.want.map_or_else(String::new, |want| {
+        format!("; the target asks for {} KiB/s", kib(want))
+    });
+    match *limit {
+        Limit::Fixed(fixed) => format!(
+            "resync-rate limits it: c-plan-ahead is 0, and {} KiB/s are {:.0} % of the fixed {} KiB/s{asked}. Next: \
+             set c-plan-ahead to 20, then c-max-rate ({} KiB/s) would limit, or c-fill-target",
+            kib(seen.rate),
+            share(fixed),
+            kib(fixed),
+            most(settings),
+        ),
+        Limit::Cap(cap) => format!(
+            "c-max-rate limits it: {} KiB/s are {:.0} % of its {} KiB/s{asked}. Next would be {}",
+            kib(seen.rate),
+            share(cap),
+            kib(cap),
+            behind_cap(seen),
+        ),
+        Limit::Application(least) => format!(
+            "the application limits it: it uses the device, so the source delays the resynchronisation down to \
+             c-min-rate ({} KiB/s), and {} KiB/s are below {TIMES_LEAST} times that{asked}. Next, without the \
+             application, would be c-max-rate ({} KiB/s) or c-fill-target",
+            kib(least),
+            kib(seen.rate),
+            most(settings),
+        ),
+        Limit::Network(link) => format!(
+            "the network limits it: {} KiB/s are {:.0} % of the link's {} KiB/s{asked}. Next would be c-max-rate ({} KiB/s)",
+            kib(seen.rate),
+            share(link),
+            kib(link),
+            most(settings),
+        ),
+        Limit::FillTarget {
+            fill_kib,
+            turnaround_s,
+        } => {
+            let (next, by) = next(seen, settings, turnaround_s);
+            format!(
+                "c-fill-target limits it: {} KiB in flight over {} KiB/s is a turnaround of {:.1} ms{asked}. Next would be \
+                 {by} ({} KiB/s), from a c-fill-target of {} KiB on",
+                kib(fill_kib),
+                kib(seen.rate),
+                turnaround_s * 1000.0,
+                kib(next),
+                kib(next * turnaround_s),
+            )
+        }
+    }
+}
+
+fn most(settings: &DrbdSettings) -> String {
+    settings
+        .max_rate_kib_s
+        .map_or_else(|| "not printed".to_owned(), kib)
+}
+
+fn behind_cap(seen: &Seen) -> String {
+    match seen.link {
+        Some(link) => format!("the link ({} KiB/s), or a disk", kib(link)),
+        None => {
+            "the link, a disk or c-fill-target, which these figures cannot tell apart".to_owned()
+        }
+    }
+}
+
+/// What would limit with a larger fill target: the least of what is known, KiB/s.
+fn next(seen: &Seen, settings: &DrbdSettings, turnaround_s: f64) -> (f64, &'static str) {
+    let buffers = settings
+        .max_buffers
+        .map(|pages| pages * PAGE_KIB / turnaround_s);
+    [
+        (settings.max_rate_kib_s, "c-max-rate"),
+        (seen.link, "the link"),
+        (buffers, "max-buffers"),
+    ]
+    .into_iter()
+    .filter_map(|(rate, name)| Some((rate?, name)))
+    .min_by(|one, other| one.0.total_cmp(&other.0))
+    .unwrap_or((seen.rate, "nothing that is known"))
+}
+
+/// What may limit, where not all is known: each with its figure.
+pub(super) fn candidates(seen: &Seen, settings: Option<&DrbdSettings>) -> String {
+    let own = DrbdSettings::defaults();
+    let (settings, whose) = match settings {
+        Some(settings) => (settings, ""),
+        None => (&own, " by default"),
+    };
+    let mut words = Vec::new();
+    if seen.application {
+        words.push("the application, whose requests wait (`ap`)".to_owned());
+    }
+    if settings.plan_ahead_tenths == Some(0.0) {
+        let rate = settings.resync_rate_kib_s.map_or(0.0, |rate| rate);
+        words.push(format!("resync-rate ({} KiB/s, fixed)", kib(rate)));
+    } else {
+        if let Some(cap) = settings.max_rate_kib_s.filter(|cap| *cap > 0.0) {
+            let reached = seen.rate / cap * 100.0;
+            words.push(format!(
+                "c-max-rate ({} KiB/s{whose}, {reached:.0} % reached)",
+                kib(cap)
+            ));
+        }
+        if let Some(fill) = settings.fill_target_kib.filter(|_| seen.rate > 0.0) {
+            words.push(format!(
+                "c-fill-target ({} KiB{whose}, if a request takes {:.1} ms)",
+                kib(fill),
+                fill / seen.rate * 1000.0
+            ));
+        }
+    }
+    words.push("the network, or a disk at either end".to_owned());
+    words.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(rate: f64, want: f64) -> Seen {
+        Seen {
+            rate,
+            want: Some(want),
+            ..Seen::default()
+        }
+    }
+
+    #[test]
+    fn each_limit_is_named_by_its_own_evidence() {
+        let defaults = DrbdSettings::defaults();
+        let fixed = DrbdSettings {
+            plan_ahead_tenths: Some(0.0),
+            resync_rate_kib_s: Some(2048.0),
+            ..defaults.clone()
+        };
+        assert_eq!(
+            limit(&seen(1987.0, 2048.0), &fixed),
+            Some(Limit::Fixed(2048.0))
+        );
+        let capped = DrbdSettings {
+            max_rate_kib_s: Some(4096.0),
+            ..defaults.clone()
+        };
+        assert_eq!(
+            limit(&seen(3940.0, 4080.0), &capped),
+            Some(Limit::Cap(4096.0))
+        );
+        // The target asks for the cap, whatever arrives.
+        assert_eq!(
+            limit(&seen(1000.0, 4080.0), &capped),
+            Some(Limit::Cap(4096.0))
+        );
+        let busy = Seen {
+            application: true,
+            ..seen(760.0, 800.0)
+        };
+        assert_eq!(limit(&busy, &defaults), Some(Limit::Application(250.0)));
+        let linked = Seen {
+            link: Some(5400.0),
+            ..seen(5296.0, 8360.0)
+        };
+        assert_eq!(limit(&linked, &defaults), Some(Limit::Network(5400.0)));
+        let fill = limit(&seen(5000.0, 8360.0), &defaults);
+        assert_eq!(
+            fill,
+            Some(Limit::FillTarget {
+                fill_kib: 50.0,
+                turnaround_s: 0.01
+            })
+        );
+        // max-buffers × 4 KiB over 10 ms are more than the cap.
+        let said = words(&fill.unwrap(), &seen(5000.0, 8360.0), &defaults);
+        assert!(
+            said.contains(
+                "Next would be c-max-rate (102,400 KiB/s), from a c-fill-target of 1,024 KiB on"
+            ),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn without_a_setting_there_is_no_answer() {
+        assert_eq!(limit(&seen(1.0, 1.0), &DrbdSettings::default()), None);
+    }
+}

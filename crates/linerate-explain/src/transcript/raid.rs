@@ -1,0 +1,243 @@
+//! Arrays of md and volumes of LVM: what is missing, what is being copied, what a volume is made of.
+//!
+//! Sources: `md_seq_show` and `status_resync` of drivers/md/md.c, Documentation/admin-guide/md.rst; lvs(8), lvmraid(7).
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::plain_text::PlainText;
+use linerate_model::storage::{Array, ArraySync, Arrays, LogicalVolume, Volumes};
+use linerate_model::units::{Bytes, grouped};
+
+use crate::draft::{Draft, limit_if};
+
+/// `dev.raid.speed_limit_max` by default, KiB/s (`SYSCTL_SPEED_LIMIT_MAX` of md.c).
+const SPEED_MAX: u64 = 200_000;
+/// From this share of the limit on it is reached.
+const REACHED: f64 = 0.95;
+
+pub(super) fn arrays(held: &Arrays) -> (String, Vec<Finding>) {
+    let title = format!("/proc/mdstat: {} array(s)", held.arrays.len());
+    if held.arrays.is_empty() {
+        let none = Finding::new(
+            "raid-state",
+            Severity::Note,
+            "No md array is set up".to_owned(),
+        );
+        return (title, vec![none]);
+    }
+    (title, held.arrays.iter().map(array).collect())
+}
+
+fn array(array: &Array) -> Finding {
+    let faulty = names(array, 'F');
+    let missing = array.up.contains('_');
+    let inactive = !array.state.starts_with("active");
+    let mut sentence = array.level.as_ref().map_or_else(
+        || format!("{}: {}", array.name, array.state),
+        |level| format!("{}: {level}", array.name),
+    );
+    if let Some([disks, up]) = array.disks {
+        let _ = write!(sentence, " of {disks}, {up} up");
+    }
+    if missing {
+        let lost = array.up.chars().filter(|c| *c == '_').count();
+        let _ = write!(
+            sentence,
+            ": {lost} missing ([{}]). Replace the disk, `mdadm /dev/{} --add DEVICE`",
+            array.up, array.name
+        );
+    }
+    if !faulty.is_empty() {
+        let _ = write!(sentence, "; faulty: {}", faulty.join(", "));
+    }
+    let spares = names(array, 'S');
+    if !spares.is_empty() {
+        let _ = write!(sentence, "; spare: {}", spares.join(", "));
+    }
+    if let Some(sync) = &array.sync {
+        sentence.push_str(&progress(array, sync));
+    }
+    let mismatches = array.mismatches.filter(|count| *count > 0);
+    if let Some(count) = mismatches {
+        let _ = write!(
+            sentence,
+            "; mismatch_cnt is {} sectors: copies differ (harmless for swap on RAID1 and RAID10, md(4))",
+            grouped(count)
+        );
+    }
+    let severity = match &array.sync {
+        _ if missing || inactive || !faulty.is_empty() => Severity::Limit,
+        Some(_) => Severity::Note,
+        None if mismatches.is_some() || array.disks.is_none() => Severity::Note,
+        None => Severity::Healthy,
+    };
+    let done = array.sync.as_ref().and_then(|sync| sync.done_percent);
+    Draft::new("raid-state", severity, sentence)
+        .figure(
+            "done, %",
+            done.map(|done| done.value),
+            format!("line {}", array.line),
+        )
+        .finding
+}
+
+/// Members with this mark.
+fn names(array: &Array, mark: char) -> Vec<&str> {
+    let marked = array.members.iter().filter(|one| one.marks.contains(mark));
+    marked.map(|one| one.name.as_str()).collect()
+}
+
+/// `; resync 74.0 % done, 49,856 KiB left at 72,352 KiB/s = 1 s`, and what its rate is near to.
+fn progress(array: &Array, sync: &ArraySync) -> String {
+    if let Some(waits) = &sync.waits {
+        let why = match waits.as_str() {
+            "DELAYED" => "another array that shares its disks is first",
+            "PENDING" => "it begins with the first write, as the array is read-only until then",
+            _ => "another node of the cluster does it",
+        };
+        return format!("; {} is {waits}: {why}", sync.action);
+    }
+    let mut text = format!("; {}", sync.action);
+    if let Some(done) = sync.done_percent {
+        let _ = write!(text, " {} % done", done.value);
+    }
+    let left = sync
+        .done_whole_kib
+        .map(|[done, whole]| whole.saturating_sub(done));
+    if let (Some(left), Some(rate)) = (left, sync.kib_per_second.filter(|rate| *rate > 0)) {
+        let _ = write!(
+            text,
+            ", {} KiB left at {} KiB/s = {} s",
+            grouped(left),
+            grouped(rate),
+            grouped(left.div_ceil(rate))
+        );
+        let [least, most] = array.speed_limits_kib_s;
+        let near = |limit: u64| rate as f64 >= REACHED * limit as f64;
+        let limit = most.unwrap_or(SPEED_MAX);
+        let whose = if most.is_some() { "" } else { "'s default" };
+        if near(limit) && rate <= limit.saturating_mul(2) {
+            let _ = write!(
+                text,
+                ": sync_speed_max{whose} ({} KiB/s) limits it; raise it while the disks are idle",
+                grouped(limit)
+            );
+        } else if least.is_some_and(|least| rate <= least.saturating_add(least / 20)) {
+            text.push_str(": down to sync_speed_min, as others use the disks");
+        } else {
+            let _ = write!(
+                text,
+                ", {:.0} % of sync_speed_max{whose} ({} KiB/s), which is not the limit",
+                rate as f64 / limit.max(1) as f64 * 100.0,
+                grouped(limit)
+            );
+        }
+    }
+    text
+}
+
+pub(super) fn volumes(held: &Volumes) -> (String, Vec<Finding>) {
+    let shown = held.volumes.iter().filter(|one| !one.name.starts_with('['));
+    let title = format!(
+        "LVM: {} volume group(s), {} logical volume(s){}",
+        held.groups.len(),
+        shown.clone().count(),
+        match held.physical.len() {
+            0 => String::new(),
+            count => format!(", {count} physical volume(s)"),
+        }
+    );
+    // A volume that is listed again, in another form, is said once.
+    let mut last: HashMap<[&str; 2], &LogicalVolume> = HashMap::new();
+    for one in shown.clone() {
+        let known = last.entry([&one.group, &one.name]).or_insert(one);
+        if one.segment.is_some() || known.segment.is_none() {
+            *known = one;
+        }
+    }
+    let findings = shown.filter_map(|one| {
+        let key: [&str; 2] = [&one.group, &one.name];
+        last.remove(&key).and_then(volume)
+    });
+    (title, findings.collect())
+}
+
+/// A size: bytes where it has no unit, as in JSON with `--units b --nosuffix`.
+fn size(text: &PlainText) -> String {
+    text.parse().map_or_else(
+        |_| text.as_str().to_owned(),
+        |bytes| Bytes(bytes).to_string(),
+    )
+}
+
+fn volume(volume: &LogicalVolume) -> Option<Finding> {
+    let name = format!("{}/{} ({})", volume.group, volume.name, size(&volume.size));
+    let place = format!("line {}", volume.line);
+    let copied = volume.copied_percent;
+    let kind = volume.attributes.chars().next().unwrap_or('-');
+    // The ninth letter of the attributes (lvs(8)).
+    let health = match volume.attributes.as_bytes().get(8) {
+        Some(b'p') => "; a device of it is missing (partial)",
+        Some(b'r') => "; a device failed for a while: `lvchange --refresh`",
+        Some(b'm') => "; copies differ (mismatches)",
+        _ => "",
+    };
+    let draft = match (kind, volume.segment.as_ref().map(PlainText::as_str)) {
+        ('m' | 'M', _) => {
+            let log = match &volume.log {
+                Some(log) => format!("its log is on {log}"),
+                None => {
+                    "mirror log in memory: full resynchronisation at each activation".to_owned()
+                }
+            };
+            let copied =
+                copied.map_or_else(String::new, |percent| format!("; {percent} % are copied"));
+            let sentence = format!(
+                "{name}: legacy mirror segment type (attribute {kind}), {log}{copied}{health}; `lvconvert --type raid1 {}/{}` \
+                 makes it raid1, which keeps its state on disk (lvmraid(7))",
+                volume.group, volume.name
+            );
+            Draft::new("mirror-log", limit_if(volume.log.is_none()), sentence)
+        }
+        ('r' | 'R', segment) => {
+            let action = volume
+                .action
+                .as_ref()
+                .map_or_else(String::new, |action| format!(", {action}"));
+            let synced =
+                copied.map_or_else(String::new, |percent| format!(", {percent} % in sync"));
+            let differ = volume.mismatches.filter(|count| *count > 0);
+            let differ_said =
+                differ.map_or_else(String::new, |count| format!("; {count} sectors differ"));
+            let on = match volume.devices.len() {
+                0 => String::new(),
+                count => format!(" over {count} images"),
+            };
+            let severity = match (health, differ) {
+                ("", None) if copied.is_none_or(|percent| percent >= 100.0) => Severity::Healthy,
+                ("", None) => Severity::Note,
+                _ => Severity::Limit,
+            };
+            let sentence = format!(
+                "{name}: {}{on}{synced}{action}{differ_said}{health}",
+                segment.unwrap_or("raid")
+            );
+            Draft::new("raid-state", severity, sentence)
+        }
+        (_, Some("striped")) => Draft::new(
+            "raid-state",
+            Severity::Note,
+            format!(
+                "{name}: striped over {} devices without a copy: one disk that fails takes all of it{health}",
+                volume.stripes.unwrap_or(0)
+            ),
+        ),
+        _ if !health.is_empty() => {
+            Draft::new("raid-state", Severity::Limit, format!("{name}{health}"))
+        }
+        _ => return None,
+    };
+    draft.figure("copied, %", copied, place).done()
+}
