@@ -432,7 +432,10 @@ impl Alerts {
         let Some(id) = watch.alert.take() else { return };
         let recent: Vec<AlertRun> = watch.recent().copied().collect();
         let alert = self.open.iter_mut().find(|alert| alert.id == id);
-        watch.repaired_rate = alert.as_ref().is_some_and(|alert| alert.kind.is_of_rate());
+        if let Some(alert) = &alert {
+            watch.repaired_rate = alert.kind.is_of_rate();
+            watch.changed_then.clone_from(&alert.host_changes);
+        }
         for pair in alert.into_iter().flat_map(|alert| &mut alert.pairs) {
             if (&pair.from, &pair.to) == (&name.from, &name.to) {
                 pair.state = AlertState::Resolved;
@@ -576,7 +579,8 @@ fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChan
             // results fail. No setting brings an agent back: what its host shows then is as new as it looks.
             let repair = change.last_before <= watch.repaired
                 && change.first_after <= watch.repaired.plus_millis(REPAIR)
-                && (watch.repaired_rate || changes.iter().any(|earlier| undoes(change, earlier)));
+                && (watch.repaired_rate
+                    || watch.changed_then.iter().any(|then| undoes(change, then)));
             let gap = watch
                 .trouble
                 .as_ref()
@@ -595,7 +599,6 @@ fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChan
 /// Whether a change gave a fact the value back that an earlier one had taken.
 fn undoes(change: &HostChange, earlier: &HostChange) -> bool {
     (&change.host, &change.fact, &change.after) == (&earlier.host, &earlier.fact, &earlier.before)
-        && earlier.first_after <= change.last_before
 }
 
 /// FNV-1a with 128 bits (RFC 9923) over the names, each ended by a byte that no text has.
