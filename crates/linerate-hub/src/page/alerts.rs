@@ -69,7 +69,8 @@ pub(crate) fn firing(views: &[AlertView]) -> usize {
     views.iter().filter(fires).count()
 }
 
-fn broken_channels(channels: &[ChannelState], now: UnixMillis) -> Markup {
+/// Notifications that do not arrive, since when and why.
+pub(super) fn broken_channels(channels: &[ChannelState], now: UnixMillis) -> Markup {
     html! {
         @for channel in channels {
             @if let Some(broken) = &channel.broken {

@@ -8,6 +8,7 @@ use linerate_model::watch::UnixMillis;
 use maud::{Markup, html};
 
 use super::{Sheet, alerts, counted, document, host_address, pair_address};
+use crate::live::ChannelState;
 use crate::moment;
 use crate::view::alert::rate;
 use crate::view::cell::{Cell, CellState};
@@ -18,11 +19,11 @@ const MOST_ALERTS: usize = 4;
 /// Hosts that are named.
 const MOST_AWAY: usize = 6;
 
-pub(crate) fn page(view: &GridView) -> String {
+pub(crate) fn page(view: &GridView, channels: &[ChannelState]) -> String {
     let pairs: usize = view.counts.iter().map(|(_, count)| count).sum();
     let firing = alerts::firing(&view.alerts);
     let content = html! {
-        (answer(view, firing, pairs))
+        (answer(view, channels, firing, pairs))
         @if view.tasks.len() > 1 { (choice(view)) }
         @if pairs == 0 {
             @match &view.only {
@@ -50,7 +51,7 @@ pub(crate) fn page(view: &GridView) -> String {
 }
 
 /// What is broken, since when, why, what to do.
-fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
+fn answer(view: &GridView, channels: &[ChannelState], firing: usize, pairs: usize) -> Markup {
     let bad = view.alerts.iter().filter(|view| view.silenced.is_none());
     let is_bad =
         |(state, _): &&(CellState, usize)| !matches!(state, CellState::Good | CellState::NotRun);
@@ -72,6 +73,7 @@ fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
                 }
                 @if pairs > 0 { li class="all" { span class="value" { (linerate_model::units::grouped(pairs as u64)) } span class="about" { @if pairs == 1 { "pair" } @else { "pairs" } } } }
             }
+            (alerts::broken_channels(channels, view.now))
             (away(view))
             div class="several" { @for alert in bad.take(MOST_ALERTS) { (alerts::short(alert, view.now)) } }
             @if view.alerts.len() > MOST_ALERTS {

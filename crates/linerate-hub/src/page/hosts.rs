@@ -69,11 +69,25 @@ fn row(host: &HostView, now: UnixMillis) -> Markup {
             td class="keep" { (audit_in_short(host)) }
             td class="keep" { (side(host.sends)) }
             td class="keep" { (side(host.receives)) }
-            td class="change" { @match host.changes.first() { Some(first) => { (changed(first)) "." " " span class="age" { (moment::ago(first.first_after, now)) } }, None => "–" } }
+            td class="change" { (latest_change(host, now)) }
             td class="keep" { (seen.map_or_else(|| "–".to_owned(), |seen| moment::ago(seen, now))) }
             td class="keep" { (host.fact(KERNEL).map_or("–", |kernel| kernel)) }
             td { @if host.interfaces.is_empty() { "–" } @for interface in host.interfaces.iter().take(3) { span class="item" { (in_short(interface)) } " " } @if host.interfaces.len() > 3 { "and " (host.interfaces.len() - 3) " more" } }
         }
+    }
+}
+
+/// The latest change of a host, and how many more were seen with it.
+fn latest_change(host: &HostView, now: UnixMillis) -> Markup {
+    let Some(first) = host.changes.first() else {
+        return html! { "–" };
+    };
+    let with_it = |change: &&HostChange| change.first_after == first.first_after;
+    let more = host.changes.iter().filter(with_it).count() - 1;
+    html! {
+        (changed(first))
+        @if more > 0 { ", and " a href={ (host_address(&host.name)) "#changes" } { (more) " more" } }
+        ". " span class="age" { (moment::ago(first.first_after, now)) }
     }
 }
 

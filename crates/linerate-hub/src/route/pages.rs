@@ -42,7 +42,7 @@ fn firing(shared: &Shared) -> Result<usize, Refusal> {
 pub(super) async fn grid(State(hub): State<Hub>, query: Asked<OfTask>) -> Response {
     page(hub, |shared| {
         let view = GridView::of(shared, asked(query)?.only())?;
-        Ok(pages::grid::page(&view))
+        Ok(pages::grid::page(&view, &shared.live().snapshot().channels))
     })
     .await
 }

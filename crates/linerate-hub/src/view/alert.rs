@@ -138,7 +138,10 @@ fn why(alert: &Alert) -> Vec<String> {
         said.push(common);
     }
     if said.is_empty() {
-        said.push("No finding names a cause yet.".to_owned());
+        said.push(match alert.state {
+            AlertState::Resolved => "No finding named a cause.".to_owned(),
+            _ => "No finding names a cause yet.".to_owned(),
+        });
     }
     said
 }
