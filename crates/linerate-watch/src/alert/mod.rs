@@ -494,7 +494,7 @@ impl Alerts {
         if !inside.is_empty() {
             let slow = alert.kind.is_of_rate();
             alert.finding = vote(&inside).or(alert.finding.filter(|_| slow));
-            alert.host_changes = changes_of(&inside, &self.changes);
+            alert.host_changes = changes_of(&inside, &self.pairs, &self.changes);
         }
         if alert.state == AlertState::Resolved {
             alert.until = Some(now);
@@ -571,16 +571,28 @@ fn vote(inside: &[&Watch]) -> Option<AlertFinding> {
 }
 
 /// What changed on the pairs' hosts in the gap between their last good test and their first bad one; the latest first.
-fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChange> {
-    let in_gap = |change: &&HostChange| {
+///
+/// Facts are read again once something is over. What they show then was the repair of a rate, or gave back what an alert had
+/// said had changed, of any pair. No setting brings an agent back: what its host shows then is as new as it looks.
+fn changes_of(
+    inside: &[&Watch],
+    all: &BTreeMap<PairName, Watch>,
+    changes: &VecDeque<HostChange>,
+) -> Vec<HostChange> {
+    let after_repair = |change: &HostChange, watch: &Watch| {
+        change.last_before <= watch.repaired
+            && change.first_after <= watch.repaired.plus_millis(REPAIR)
+    };
+    let given_back = |change: &HostChange| {
+        all.values().any(|watch| {
+            after_repair(change, watch)
+                && watch.changed_then.iter().any(|then| undoes(change, then))
+        })
+    };
+    let in_gap = |change: &HostChange| {
         inside.iter().any(|watch| {
             let its = change.host == watch.from || change.host == watch.to;
-            // Facts are read again once it is over: what they show then was the repair of a rate, or gave back what had made
-            // results fail. No setting brings an agent back: what its host shows then is as new as it looks.
-            let repair = change.last_before <= watch.repaired
-                && change.first_after <= watch.repaired.plus_millis(REPAIR)
-                && (watch.repaired_rate
-                    || watch.changed_then.iter().any(|then| undoes(change, then)));
+            let repair = watch.repaired_rate && after_repair(change, watch);
             let gap = watch
                 .trouble
                 .as_ref()
@@ -591,7 +603,11 @@ fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChan
                 })
         })
     };
-    let mut found: Vec<HostChange> = changes.iter().filter(in_gap).cloned().collect();
+    let mut found: Vec<HostChange> = changes
+        .iter()
+        .filter(|change| in_gap(change) && !given_back(change))
+        .cloned()
+        .collect();
     found.sort_by_key(|change| std::cmp::Reverse(change.first_after));
     found
 }
