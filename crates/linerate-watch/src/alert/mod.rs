@@ -140,6 +140,9 @@ pub struct Alerts {
     open: Vec<Alert>,
     /// The latest last.
     changes: VecDeque<HostChange>,
+    /// Alerts of which a pair ended within the last [`REPAIR`]: when, and what each said had changed.
+    #[serde(skip)]
+    ended: BTreeMap<AlertId, (UnixMillis, Vec<HostChange>)>,
     #[serde(skip)]
     places: Vec<Place>,
     #[serde(skip)]
@@ -227,7 +230,7 @@ impl Alerts {
     /// Facts of hosts that changed; those that are known may be among them.
     pub fn handle_host_changes(&mut self, now: UnixMillis, changes: &[HostChange]) {
         for change in changes {
-            if !self.changes.contains(change) {
+            if !self.changes.contains(change) && !self.gives_back(change) {
                 self.changes.push_back(change.clone());
             }
         }
@@ -238,6 +241,13 @@ impl Alerts {
         for id in ids {
             self.refresh(now, id, false);
         }
+    }
+
+    /// Whether a change gave back what an alert that was just over had said had changed: it is no cause of anything.
+    fn gives_back(&self, change: &HostChange) -> bool {
+        self.ended.values().any(|(at, then)| {
+            is_repair(change, *at) && then.iter().any(|earlier| undoes(change, earlier))
+        })
     }
 
     /// Time passed: silence, and confirming tests that got lost.
@@ -432,12 +442,15 @@ impl Alerts {
         let Some(id) = watch.alert.take() else { return };
         let recent: Vec<AlertRun> = watch.recent().copied().collect();
         let alert = self.open.iter_mut().find(|alert| alert.id == id);
+        self.ended
+            .retain(|_, (at, _)| at.plus_millis(REPAIR) >= now);
         if let Some(alert) = &alert {
-            watch.repaired_rate = alert.kind.is_of_rate();
-            watch.changed_then.clone_from(&alert.host_changes);
+            let then = || (now, alert.host_changes.clone());
+            self.ended.entry(id).or_insert_with(then).0 = now;
         }
         for pair in alert.into_iter().flat_map(|alert| &mut alert.pairs) {
             if (&pair.from, &pair.to) == (&name.from, &name.to) {
+                watch.repaired_rate = pair.kind.is_of_rate();
                 pair.state = AlertState::Resolved;
                 pair.runs.clone_from(&recent);
             }
@@ -494,7 +507,7 @@ impl Alerts {
         if !inside.is_empty() {
             let slow = alert.kind.is_of_rate();
             alert.finding = vote(&inside).or(alert.finding.filter(|_| slow));
-            alert.host_changes = changes_of(&inside, &self.pairs, &self.changes);
+            alert.host_changes = changes_of(&inside, &self.changes);
         }
         if alert.state == AlertState::Resolved {
             alert.until = Some(now);
@@ -572,27 +585,13 @@ fn vote(inside: &[&Watch]) -> Option<AlertFinding> {
 
 /// What changed on the pairs' hosts in the gap between their last good test and their first bad one; the latest first.
 ///
-/// Facts are read again once something is over. What they show then was the repair of a rate, or gave back what an alert had
-/// said had changed, of any pair. No setting brings an agent back: what its host shows then is as new as it looks.
-fn changes_of(
-    inside: &[&Watch],
-    all: &BTreeMap<PairName, Watch>,
-    changes: &VecDeque<HostChange>,
-) -> Vec<HostChange> {
-    let after_repair = |change: &HostChange, watch: &Watch| {
-        change.last_before <= watch.repaired
-            && change.first_after <= watch.repaired.plus_millis(REPAIR)
-    };
-    let given_back = |change: &HostChange| {
-        all.values().any(|watch| {
-            after_repair(change, watch)
-                && watch.changed_then.iter().any(|then| undoes(change, then))
-        })
-    };
-    let in_gap = |change: &HostChange| {
+/// Facts are read again once something is over: what they show then was the repair of a rate. No setting brings an agent
+/// back: what its host shows then is as new as it looks.
+fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChange> {
+    let in_gap = |change: &&HostChange| {
         inside.iter().any(|watch| {
             let its = change.host == watch.from || change.host == watch.to;
-            let repair = watch.repaired_rate && after_repair(change, watch);
+            let repair = watch.repaired_rate && is_repair(change, watch.repaired);
             let gap = watch
                 .trouble
                 .as_ref()
@@ -603,13 +602,14 @@ fn changes_of(
                 })
         })
     };
-    let mut found: Vec<HostChange> = changes
-        .iter()
-        .filter(|change| in_gap(change) && !given_back(change))
-        .cloned()
-        .collect();
+    let mut found: Vec<HostChange> = changes.iter().filter(in_gap).cloned().collect();
     found.sort_by_key(|change| std::cmp::Reverse(change.first_after));
     found
+}
+
+/// Whether a change may have ended what was over at a moment.
+fn is_repair(change: &HostChange, over: UnixMillis) -> bool {
+    change.last_before <= over && change.first_after <= over.plus_millis(REPAIR)
 }
 
 /// Whether a change gave a fact the value back that an earlier one had taken.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use linerate_model::alert::{
     AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState, Compared, FloorOf,
-    HostChange, RunShows,
+    RunShows,
 };
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, RunId, UnixMillis, WatchOutcome, WatchRun};
@@ -69,9 +69,6 @@ pub(super) struct Watch {
     /// Whether that was a rate, and no failure or silence.
     #[serde(default)]
     pub(super) repaired_rate: bool,
-    /// What its alert said had changed.
-    #[serde(default)]
-    pub(super) changed_then: Vec<HostChange>,
     /// Tests since the last result for which the hub had no time.
     #[serde(default)]
     missed: u32,
@@ -154,7 +151,6 @@ impl Watch {
             heard: now,
             repaired: UnixMillis(0),
             repaired_rate: false,
-            changed_then: Vec::new(),
             missed: 0,
             good: None,
             failure: None,

@@ -1012,15 +1012,6 @@ fn what_is_new_on_a_host_that_comes_back_may_be_the_next_cause() {
 
 #[test]
 fn what_repaired_one_pair_is_no_cause_for_another() {
-    let mut world = World::new(3, Expected::AtLeast(BitRate(8_500_000_000)), 1);
-    let given = |from: usize, to: usize, at: u64| {
-        let slow = (at_period(10)..at_period(12)).contains(&at);
-        match (from, to) {
-            (0, 1) if slow => Given::Share(0.5),
-            (0, _) if at >= at_period(13) => Given::AgentAway,
-            _ => Given::Share(1.0),
-        }
-    };
     let change = |before: &str, after: &str, seen: (u64, u64)| HostChange {
         host: "node0".into(),
         fact: "tcp_wmem".into(),
@@ -1029,23 +1020,38 @@ fn what_repaired_one_pair_is_no_cause_for_another() {
         last_before: UnixMillis(seen.0),
         first_after: UnixMillis(seen.1),
     };
-    let small = change("4 MiB", "8 KiB", (at_period(9), at_period(11)));
-    world.run(0, 11, given);
-    world
-        .alerts
-        .handle_host_changes(UnixMillis(at_period(11)), std::slice::from_ref(&small));
-    world.run(11, 2, given);
-    let over = world.only();
-    assert_eq!(
-        (over.kind, over.state, over.host_changes.as_slice()),
-        (AlertKind::Slow, AlertState::Resolved, [small].as_slice())
-    );
-    let after = over.changed.0 + 1_000;
-    let large = change("8 KiB", "4 MiB", (at_period(11), after));
-    world
-        .alerts
-        .handle_host_changes(UnixMillis(after), &[large]);
-    world.run(13, 6, given);
+    // node0 > node1 is slow for two periods; node0 goes away at a moment.
+    let story = |away_from: u64| {
+        let mut world = World::new(3, Expected::AtLeast(BitRate(8_500_000_000)), 1);
+        let given = |from: usize, to: usize, at: u64| {
+            let slow = (at_period(10)..at_period(12)).contains(&at);
+            match (from, to) {
+                (0, 1) if slow => Given::Share(0.5),
+                (0, _) if at > away_from => Given::AgentAway,
+                _ => Given::Share(1.0),
+            }
+        };
+        world.run(0, 11, given);
+        let small = change("4 MiB", "8 KiB", (at_period(9), at_period(11)));
+        world
+            .alerts
+            .handle_host_changes(UnixMillis(at_period(11)), std::slice::from_ref(&small));
+        world.run(11, 2, given);
+        let over = world.fired()[0].clone();
+        assert_eq!(
+            (over.kind, over.state, over.host_changes.as_slice()),
+            (AlertKind::Slow, AlertState::Resolved, [small].as_slice())
+        );
+        let after = over.changed.0 + 1_000;
+        let large = change("8 KiB", "4 MiB", (at_period(11), after));
+        world
+            .alerts
+            .handle_host_changes(UnixMillis(after), &[large]);
+        world.run(13, 6, given);
+        (over.changed.0, world)
+    };
+    let (over, _) = story(u64::MAX);
+    let (_, world) = story(over);
     let fired = world.fired();
     let silent = fired.iter().filter(|alert| alert.kind == AlertKind::Silent);
     let changes: Vec<_> = silent.map(|alert| &alert.host_changes).collect();
