@@ -61,6 +61,8 @@ const LONE_BURST_MORE: f64 = 1.4;
 const FEWER: f64 = 0.75;
 /// It is over after so many round trips.
 const LONE_ROUND_TRIPS: f64 = 16.0;
+/// Late acknowledgements and a timeout now and then make the mean round trip no longer than this, µs.
+const LATE_US: f64 = 80_000.0;
 /// Losses from which on chance can be told from a rule.
 const ENOUGH: usize = 4;
 /// What is delivered between losses by chance varies as its mean does (coefficient 1; of ten losses one in fifty
@@ -135,9 +137,10 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
 }
 
 /// How long the queue is that stands in the path, µs. What is lost by chance is lost at round trips without a queue: then
-/// late acknowledgements and timeouts made some of them longer.
+/// late acknowledgements and timeouts made some of them a little longer.
 pub(crate) fn standing_queue_us(case: &Case<'_>) -> Option<f64> {
-    queue::standing_queue_us(case).filter(|_| cause(case) != Some(Cause::Chance))
+    queue::standing_queue_us(case)
+        .filter(|queue_us| *queue_us >= LATE_US || cause(case) != Some(Cause::Chance))
 }
 
 /// Whether the round trip is about as long at any time as before a loss, without a queue in the mean, on a path that

@@ -236,18 +236,15 @@ impl Shared {
             }
             Err(error) => return Err(rustls::Error::General(error.to_string()).into()),
         };
-        if Place::take(&self.agents, MOST_AGENTS)
-            .map(std::mem::forget)
-            .is_none()
-        {
+        let (inside, outside) = UnixStream::pair()?;
+        let Some(agent) = Place::take(&self.agents, MOST_AGENTS) else {
             say_bye(&mut tunnel, "the hub has too many agents connected");
             return Ok(());
-        }
+        };
         drop(place);
         if self.office.arrivals.is_unexpected(&name) {
             self.complain(&format!("agent {name} has connected{UNPLANNED}"));
         }
-        let (inside, outside) = UnixStream::pair()?;
         let ended = Arc::new(AtomicBool::new(false));
         let (shared, its_end) = (self.clone(), ended.clone());
         let carrying = std::thread::Builder::new()
@@ -263,10 +260,9 @@ impl Shared {
                     shared.complain(&format!("agent at {peer}: {error}"));
                 }
             });
-        if let Err(error) = carrying {
-            drop(Place(&self.agents));
-            return Err(error.into());
-        }
+        carrying?;
+        // The thread gives it back.
+        std::mem::forget(agent);
         match Session::over(&name, inside) {
             Ok(session) if !ended.load(Ordering::SeqCst) => self.office.arrivals.put(session),
             Ok(_) => {}

@@ -55,7 +55,7 @@ fn all_steps_run_and_the_last_line_sums_them_up() {
         "{text}"
     );
     assert!(
-        text.ends_with("\n7 passed, 0 failed, 1 skipped\n"),
+        text.ends_with("\n15 passed, 0 failed, 1 skipped\n"),
         "{text}"
     );
     assert_eq!(code, Some(0));
@@ -70,7 +70,7 @@ fn a_step_that_fails_fails_all_and_the_later_ones_run() {
         "{text}"
     );
     assert!(
-        text.ends_with("\n8 passed, 1 failed, 0 skipped\n"),
+        text.ends_with("\n16 passed, 1 failed, 0 skipped\n"),
         "{text}"
     );
     assert_eq!(code, Some(3));
@@ -89,19 +89,22 @@ fn where_the_lints_fail_no_test_runs() {
 /// A test may leave a process behind that keeps the output open.
 #[test]
 fn what_a_test_left_running_is_not_waited_for() {
-    let cargo = format!("{PASSES}\nsleep 60 >&2 & echo $! >\"$(dirname \"$0\")/left\"");
+    let cargo = format!("{PASSES}\nsleep 60 >&2 & echo $! >>\"$(dirname \"$0\")/left\"");
     let programs = Programs::new(&[("make", ":"), ("cargo", &cargo)]);
     let begun = Instant::now();
     let (text, code) = programs.test();
     let took = begun.elapsed();
     let left = std::fs::read_to_string(programs.0.path().join("left")).unwrap();
-    let ended = Command::new("kill").arg(left.trim()).status().unwrap();
+    let ended = Command::new("kill")
+        .args(left.split_whitespace())
+        .status()
+        .unwrap();
     assert!(
         ended.success(),
-        "it had ended before the script did: {took:?}"
+        "one had ended before the script did: {took:?}"
     );
     assert!(
-        text.ends_with("\n4 passed, 0 failed, 0 skipped\n"),
+        text.ends_with("\n12 passed, 0 failed, 0 skipped\n"),
         "{text}"
     );
     assert_eq!(code, Some(0));

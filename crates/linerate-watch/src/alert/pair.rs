@@ -95,7 +95,7 @@ pub(super) struct Watch {
     #[serde(default)]
     began: Option<Vec<RunId>>,
     /// The first tests of the regimes that began after that, whose records are kept.
-    #[serde(skip)]
+    #[serde(default)]
     firsts: Vec<RunId>,
     /// What follows for records, in order.
     #[serde(skip)]
@@ -330,6 +330,10 @@ impl Watch {
             return self.handle_not_run(now, *reason, why, run.ended, waited);
         }
         if self.recent.iter().any(|known| known.id == run.id) {
+            // After a restart it is read again, and is not in the history, which was not written down.
+            if !self.history.has(run.id) {
+                self.handle_past(run);
+            }
             return Vec::new();
         }
         let (floor, baseline) = (self.floor(), self.baseline());

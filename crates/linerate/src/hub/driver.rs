@@ -114,12 +114,13 @@ impl<'a> Driver<'a> {
     /// Goes on where the hub before stopped.
     pub(super) fn start(
         means: Means<'a>,
-        before: State,
+        mut before: State,
         plan: Option<PlanFile>,
         watched: Watched,
         hosts: Hosts,
     ) -> Result<Self, Failure> {
         let now = means.clock.now();
+        past::forget_answered(&means.archive, &mut before.requests)?;
         let alerts = past::alerts(&means.archive, means.folder.alerts()?, &watched, now)?;
         past::end_lost_alerts(&means.archive, &alerts, now)?;
         let dispatcher = past::dispatcher(&means.archive, &before, watched, now)?;
@@ -237,8 +238,12 @@ impl<'a> Driver<'a> {
         self.keeping.acceptance(id, Acceptance { at, by });
         self.act();
         self.keep_alerts();
-        self.write_state(now);
-        Ok(pairs)
+        if self.write_state(now) {
+            Ok(pairs)
+        } else {
+            Err("The level is accepted, but the hub could not write that down: its log says why. If the hub ends now, accept it again."
+                .to_owned())
+        }
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -579,6 +584,7 @@ impl<'a> Driver<'a> {
             self.act();
         }
         self.ingest();
+        self.heed_alerts();
         self.look_at_clock();
         self.keep_alerts();
         self.show(now);
@@ -599,9 +605,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Writes what the next start needs. While rows or alerts wait for the archive, the older state stays true.
-    fn write_state(&mut self, now: UnixMillis) {
+    fn write_state(&mut self, now: UnixMillis) -> bool {
         if !self.rows.is_empty() || !self.keeping.is_empty() {
-            return;
+            return false;
         }
         let state = State {
             seen: now,
@@ -620,10 +626,12 @@ impl<'a> Driver<'a> {
             (self.alerts_changed, self.alerts_learned) = (false, None);
             written = folder.write_alerts(now, &self.alerts);
         }
-        if let Err(error) = written.and_then(|()| folder.write_state(&state)) {
+        let written = written.and_then(|()| folder.write_state(&state));
+        if let Err(error) = &written {
             self.alerts_changed = true;
             self.complain(&format!("cannot write the hub's state: {error}"));
         }
+        written.is_ok()
     }
 
     /// Reads the plan again; one that is wrong changes nothing.
@@ -712,6 +720,7 @@ impl<'a> Driver<'a> {
             }
         }
         self.ingest();
+        self.heed_alerts();
         self.keep_alerts();
         self.write_state(self.means.clock.now());
         self.outbox.end();

@@ -29,7 +29,7 @@ const FACTS_EVERY: Duration = Duration::from_secs(86_400);
 /// However much is wrong with it, it says so no more often than this.
 const FACTS_AGAIN: Duration = Duration::from_secs(5);
 /// A host says what it is like within this time.
-const FACTS_WITHIN: Nanos = Nanos::from_millis(20_000);
+const FACTS_WITHIN: Duration = Duration::from_secs(20);
 /// Facts are no longer than this, bytes.
 const MOST_FACTS: usize = 8 << 20;
 /// So many hosts say at the same time what they are like; the facts that wait for the driver are among them.
@@ -281,6 +281,7 @@ impl Keeper {
             return;
         }
         let mut told_facts: Option<Instant> = None;
+        let mut gathering: Option<JoinHandle<()>> = None;
         while !self.end.is_set() {
             if self.is_replaced() {
                 let why = "its agent connected anew";
@@ -298,19 +299,21 @@ impl Keeper {
                 );
                 return;
             }
-            if told_facts.is_none_or(|at| self.wants_facts(at.elapsed()))
+            // One at a time: an answer that comes late is no change back.
+            if gathering.as_ref().is_none_or(JoinHandle::is_finished)
+                && told_facts.is_none_or(|at| self.wants_facts(at.elapsed()))
                 && let Some(permit) = self.facts_permits.try_take()
             {
                 self.facts_wanted.store(false, Ordering::Relaxed);
                 told_facts = Some(Instant::now());
-                self.gather(standing.clone(), permit);
+                gathering = self.gather(standing.clone(), permit);
             }
             self.end.wait(LOOK);
         }
     }
 
     /// Asks in a thread of its own: facts are large, and this one keeps what it once used.
-    fn gather(&self, standing: Arc<Standing>, permit: Permit) {
+    fn gather(&self, standing: Arc<Standing>, permit: Permit) -> Option<JoinHandle<()>> {
         let (told, name) = (self.told.clone(), self.name.clone());
         let gather = move || {
             if let Some(facts) = facts(&standing.session) {
@@ -320,7 +323,7 @@ impl Keeper {
         };
         let thread = std::thread::Builder::new().name("facts".to_owned());
         // Without a thread they are asked for the next time.
-        drop(thread.spawn(gather));
+        thread.spawn(gather).ok()
     }
 }
 
@@ -329,8 +332,15 @@ fn facts(session: &Session) -> Option<HostFacts> {
     let words = ["host", "--json"].map(Word::from);
     let mut asked = session.ask(Ask::new(words)).ok()?;
     let mut out = Vec::new();
+    let until = Instant::now() + FACTS_WITHIN;
     loop {
-        match asked.next(Some(FACTS_WITHIN)).ok()? {
+        let left = until.checked_duration_since(Instant::now())?;
+        match asked
+            .next(Some(Nanos(
+                u64::try_from(left.as_nanos()).unwrap_or(u64::MAX),
+            )))
+            .ok()?
+        {
             Event::Out(bytes) if out.len() + bytes.len() <= MOST_FACTS => {
                 out.extend_from_slice(&bytes);
             }

@@ -10,7 +10,7 @@ use linerate_watch::dispatch::{Dispatcher, PairMemory, Resumption};
 use linerate_watch::watched::Watched;
 
 use super::figures::{self, Read};
-use super::folder::{AlertsState, State};
+use super::folder::{AlertsState, Asked, State};
 use crate::action::Failure;
 
 /// The seed of all moments at which tests are due: each hub has the same, so that a restart changes none.
@@ -23,6 +23,18 @@ const LATEST: usize = 50;
 const DAYS: u64 = 7 * 86_400_000;
 /// Rows that ended so shortly before the alerts were written may be unknown to them, ms.
 const BEFORE_ALERTS: u64 = 60_000;
+
+/// Leaves out the tests that have a row: the archive took it after the state was written for the last time.
+pub(super) fn forget_answered(archive: &Archive, requests: &mut Vec<Asked>) -> Result<(), Failure> {
+    let mut waiting = Vec::new();
+    for asked in requests.drain(..) {
+        if archive.run(asked.run)?.is_none() {
+            waiting.push(asked);
+        }
+    }
+    *requests = waiting;
+    Ok(())
+}
 
 /// A dispatcher that goes on where the one before stopped. The agents of hosts end with the hub that started them, so no
 /// test of before runs on.
@@ -191,5 +203,52 @@ pub(crate) fn flow(run: &WatchRun, record: &RunRecord) -> Flow {
         Flow::ServerToClient
     } else {
         Flow::ClientToServer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_watch::dispatch::Request;
+
+    use super::*;
+
+    #[test]
+    fn a_test_that_has_its_row_is_not_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path()).unwrap();
+        let due = UnixMillis(1_764_038_400_000);
+        let asked = |number: u64| Asked {
+            run: RunId::of(due, u128::from(number)),
+            request: Request {
+                task: "ring".into(),
+                from: "a".into(),
+                to: "b".into(),
+                class: RunClass::Confirm,
+                due,
+                deadline: due.plus_millis(60_000),
+                number,
+                load_millis: None,
+            },
+            finding: None,
+        };
+        let failed = WatchRun {
+            id: asked(0).run,
+            task: "ring".into(),
+            from: "a".into(),
+            to: "b".into(),
+            class: RunClass::Confirm,
+            due,
+            deadline: due.plus_millis(60_000),
+            started: None,
+            ended: due.plus_millis(20_000),
+            outcome: WatchOutcome::Failed {
+                stage: "starting the server".into(),
+                why: "no end within 20.0 s".into(),
+            },
+        };
+        archive.append(&failed, None).unwrap();
+        let mut requests = vec![asked(0), asked(1)];
+        forget_answered(&archive, &mut requests).unwrap();
+        assert_eq!(requests, [asked(1)]);
     }
 }
