@@ -37,6 +37,8 @@ const WITHIN: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Within this time an alert has what changed on its hosts.
 const FACTS_WITHIN: Duration = Duration::from_secs(20);
+/// What a host shows so long after an alert ended may have been the repair: no fault begins sooner after another.
+const REPAIR: Duration = Duration::from_secs(11);
 /// How often the hub is asked.
 const LOOK: Duration = Duration::from_millis(300);
 const PERIOD: Duration = Duration::from_secs(12);
@@ -437,6 +439,7 @@ impl Campaign {
             };
             if fires.is_empty() && open(&self.hub, "suspect").is_empty() && ALL.iter().all(measured)
             {
+                std::thread::sleep(REPAIR);
                 return resolved;
             }
             let told = firing(&self.hub).iter().map(brief).collect::<Vec<_>>();
