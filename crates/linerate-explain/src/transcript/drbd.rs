@@ -11,7 +11,7 @@ use linerate_model::storage::{
 use linerate_model::transcript::{Given, Part, Transcript};
 use linerate_model::units::{Bytes, grouped, whole};
 
-use super::drbd_advice::{advice, first_sync, split_brain};
+use super::drbd_advice::{NOBODY, Volumes, advice, first_sync, split_brain};
 use super::drbd_limit::{self as limits, Seen, kib};
 use crate::draft::Draft;
 
@@ -31,7 +31,11 @@ pub(super) fn status(status: &DrbdStatus, given: &Given) -> (String, Vec<Finding
     if devices.is_empty() {
         return (title, vec![nothing(status)]);
     }
-    let mut findings: Vec<Finding> = devices.iter().flat_map(|one| device(one, given)).collect();
+    let volumes = Volumes::of(devices);
+    let mut findings: Vec<Finding> = devices
+        .iter()
+        .flat_map(|one| device(one, &volumes, given))
+        .collect();
     findings.extend(events(status));
     (title, findings)
 }
@@ -52,8 +56,8 @@ fn nothing(status: &DrbdStatus) -> Finding {
     Finding::new("replication-state", Severity::Note, sentence)
 }
 
-fn device(device: &Drbd, given: &Given) -> Vec<Finding> {
-    let advice = advice(device);
+fn device(device: &Drbd, volumes: &Volumes<'_>, given: &Given) -> Vec<Finding> {
+    let advice = advice(device, volumes);
     let healthy = matches!(device.connection, State::Connected | State::Established)
         && device.disks.iter().all(|disk| *disk == Disk::UpToDate);
     let severity = match &advice {
@@ -449,55 +453,101 @@ pub(super) fn generation(held: &DrbdGeneration) -> (String, Vec<Finding>) {
     )
 }
 
-/// Refusals and reports: each kind once.
+/// Refusals and reports: each kind once, and a split brain once for each direction.
 pub(super) fn messages(all: &[DrbdMessage]) -> (String, Vec<Finding>) {
     let title = format!("DRBD's messages: {} line(s)", all.len());
-    let mut findings: Vec<Finding> = Vec::new();
     let mut said = std::collections::HashSet::new();
-    for message in all {
-        if !said.insert(message.kind) {
-            continue;
-        }
-        let (severity, sentence) = match message.kind {
-            Kind::NoUpToDateData => (
-                Severity::Limit,
-                format!(
-                    "DRBD refused the state, as neither end has up-to-date data. {}. {UNTOUCHED}",
-                    first_sync("RESOURCE")
-                ),
-            ),
-            Kind::SplitBrain => (
-                Severity::Limit,
-                format!(
-                    "Both ends were written to while they were apart, and DRBD dropped the connection. {}. {UNTOUCHED}",
-                    split_brain("RESOURCE")
-                ),
-            ),
-            Kind::Unrelated => (
-                Severity::Limit,
-                "The two ends' data have no common history: check that both devices belong to one resource before any \
-                 full synchronisation overwrites one of them"
-                    .to_owned(),
-            ),
-            Kind::StateRefused => (
-                Severity::Limit,
-                format!("DRBD refused a change of state: '{}'", message.text),
-            ),
-            Kind::UnknownOption => (
-                Severity::Note,
-                "The tool does not know the option: with module 8.4 the tools of version 8.4 run, which have neither --json \
-                 nor --color; `drbdsetup status --verbose --statistics` prints what linerate reads"
-                    .to_owned(),
-            ),
-            Kind::NotConfigured => (
-                Severity::Note,
-                format!("The configuration has no such resource: '{}'", message.text),
-            ),
-            Kind::Detail => continue,
-        };
-        findings.push(Finding::new("replication-state", severity, sentence));
+    let once = all
+        .iter()
+        .filter(|message| said.insert((message.kind, from_this_node(message))));
+    let findings = once.filter_map(|one| {
+        let (severity, sentence) = message(one, all)?;
+        Some(Finding::new("replication-state", severity, sentence))
+    });
+    (title, findings.collect())
+}
+
+/// A split brain was solved with this node's data.
+fn from_this_node(message: &DrbdMessage) -> bool {
+    message.kind == Kind::SplitBrainSolved && message.text.contains("Sync from this node")
+}
+
+fn message(message: &DrbdMessage, all: &[DrbdMessage]) -> Option<(Severity, String)> {
+    let text = &message.text;
+    let limit = |sentence: String| (Severity::Limit, sentence);
+    Some(match message.kind {
+        Kind::NoUpToDateData => limit(no_data(all)),
+        Kind::SplitBrain => limit(format!(
+            "Both ends were written to while they were apart, and DRBD dropped the connection. See both ends' disks first \
+             (`drbdadm dstate RESOURCE`): one that is Outdated or Inconsistent has the old data. {}. {UNTOUCHED}",
+            split_brain("RESOURCE")
+        )),
+        Kind::SplitBrainSolved => limit(solved(message)),
+        Kind::Unrelated => limit(
+            "The two ends' data have no common history: check that both devices belong to one resource before any \
+             full synchronisation overwrites one of them"
+                .to_owned(),
+        ),
+        Kind::StateRefused => limit(format!("DRBD refused a change of state: '{text}'")),
+        Kind::UnknownOption => (
+            Severity::Note,
+            "The tool does not know the option: with module 8.4 the tools of version 8.4 run, which have neither --json \
+             nor --color; `drbdsetup status --verbose --statistics` prints what linerate reads"
+                .to_owned(),
+        ),
+        Kind::NotConfigured => (
+            Severity::Note,
+            format!("The configuration has no such resource: '{text}'"),
+        ),
+        Kind::Detail => return None,
+    })
+}
+
+/// `Need access to UpToDate data`: no end has any yet, or the one that has them is away. The state behind it tells.
+fn no_data(all: &[DrbdMessage]) -> String {
+    let refused = all
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.kind == Kind::NoUpToDateData);
+    let states: Vec<&str> = refused
+        .filter_map(|(at, _)| {
+            let behind = all[at + 1..].iter();
+            let mut details = behind.take_while(|one| one.kind == Kind::Detail);
+            details.find_map(|one| Some(one.text.as_str().split_once(" state = {")?.1))
+        })
+        .collect();
+    let never_synchronised = |state: &&str| {
+        state.contains("cs:Connected ") && state.contains("ds:Inconsistent/Inconsistent ")
+    };
+    if states.is_empty() {
+        return format!(
+            "DRBD refused the state, as it reaches no up-to-date data; the states of the disks are not in the input \
+             (`drbdadm dstate RESOURCE`). {NOBODY}. Only where both ends are connected and Inconsistent, as after their \
+             first setup: {}. {UNTOUCHED}",
+            first_sync("RESOURCE")
+        );
     }
-    (title, findings)
+    if states.iter().all(never_synchronised) {
+        return format!(
+            "DRBD refused the state, as neither end has up-to-date data. {}. {UNTOUCHED}",
+            first_sync("RESOURCE")
+        );
+    }
+    format!("DRBD refused the state. {NOBODY}. {UNTOUCHED}")
+}
+
+/// A split brain that the kernel solved by its policies.
+fn solved(message: &DrbdMessage) -> String {
+    let (from, whose) = if from_this_node(message) {
+        ("this node", "the peer's")
+    } else {
+        ("the peer", "this node's")
+    };
+    format!(
+        "Both ends were written to while they were apart, and DRBD has chosen already, by after-sb-0pri to 2pri: it copies from \
+         {from}, and {whose} writes of that time are dropped. The connection stays, and nothing is to be done for it; if those \
+         writes are needed, look for them in a backup"
+    )
 }
 
 /// Resynchronisations whose settings are in the transcripts as well: one answer where both ends' settings and states

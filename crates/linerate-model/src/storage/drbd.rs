@@ -228,6 +228,9 @@ pub struct Drbd {
     /// Requests of the application are held back.
     #[serde(default)]
     pub suspended: bool,
+    /// This end has too few peers to go on (`quorum:no`).
+    #[serde(default)]
+    pub quorum_lost: bool,
     /// Requests that wait.
     #[serde(default)]
     pub waiting: DrbdWaiting,
@@ -347,6 +350,8 @@ pub enum DrbdMessageKind {
     StateRefused,
     /// Both ends wrote while they were apart.
     SplitBrain,
+    /// The same, and the kernel chose whose writes are dropped.
+    SplitBrainSolved,
     /// The two ends' data have nothing in common.
     Unrelated,
     /// The tool does not know an option: an older drbd-utils or module.

@@ -277,6 +277,213 @@ fn messages_of_drbd_are_told_once_each() {
     );
 }
 
+const COUNTERS: &str = "\n    ns:0 nr:0 dw:0 dr:0 al:8 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:f oos:4096";
+
+#[test]
+fn what_drbd_refuses_is_forced_only_where_no_end_ever_had_data() {
+    let refused = |state: &str| {
+        format!(
+            "[ 1.1] block drbd1: State change failed: Need access to UpToDate data\n[ 1.2] block drbd1:   state = {{ {state} r----- }}\n\
+             [ 1.3] block drbd1:  wanted = {{ {state} r----- }}\n1: State change failed: (-2) Need access to UpToDate data\n"
+        )
+    };
+    says(
+        &refused("cs:Connected ro:Secondary/Secondary ds:Inconsistent/Inconsistent"),
+        &["neither end has up-to-date data", "primary --force"],
+    );
+    for state in [
+        "cs:WFConnection ro:Secondary/Unknown ds:Outdated/DUnknown",
+        "cs:WFConnection ro:Secondary/Unknown ds:Inconsistent/DUnknown",
+        "cs:Connected ro:Secondary/Secondary ds:Inconsistent/Outdated",
+    ] {
+        says(
+            &refused(state),
+            &[
+                "reaches nobody who has: bring the peer that has them back, and never force this end",
+                "! primary --force",
+            ],
+        );
+    }
+    let alone = "1: State change failed: (-2) Need access to UpToDate data\n";
+    says(
+        alone,
+        &[
+            "the states of the disks are not in the input",
+            "never force this end",
+            "Only where both ends are connected and Inconsistent",
+        ],
+    );
+    let said = said_of(vec![whole(alone)]);
+    assert!(said.find("never force") < said.find("primary --force"));
+}
+
+#[test]
+fn suspended_requests_and_this_ends_disk_are_said_before_the_connection() {
+    let of = |state: &str| said_of(vec![whole(&proc_drbd(&format!("{state}{COUNTERS}")))]);
+    let said = of(" 1: cs:WFConnection ro:Primary/Unknown ds:UpToDate/DUnknown C s-----");
+    assert!(
+        said.find("are held back").unwrap() < said.find("Check that the peer is up").unwrap(),
+        "{said}"
+    );
+    let said = of(" 1: cs:StandAlone ro:Secondary/Unknown ds:Outdated/DUnknown   r-----");
+    assert!(said.contains("This end's data are old"), "{said}");
+    assert!(!said.contains("--discard-my-data"), "{said}");
+    let said = of(" 1: cs:StandAlone ro:Primary/Unknown ds:Failed/DUnknown   r-----");
+    assert!(said.contains("This end has no disk"), "{said}");
+    assert!(!said.contains("--discard-my-data"), "{said}");
+    let said = of(" 1: cs:WFConnection ro:Secondary/Unknown ds:Inconsistent/DUnknown C r-----");
+    assert!(
+        said.contains("it reaches nobody who has up-to-date data"),
+        "{said}"
+    );
+    says(
+        "home role:Primary suspended:quorum\n  disk:UpToDate quorum:no blocked:upper\n  nodeB connection:Connecting\n  nodeC connection:Connecting\n",
+        &["This end has lost its quorum", "! resume-io"],
+    );
+}
+
+#[test]
+fn a_split_brain_that_is_solved_leaves_nothing_to_discard() {
+    let line = "Nov 25 10:00:01 n1 kernel: block drbd1: Split-Brain detected, 1 primaries, automatically solved. Sync from";
+    says(
+        &format!("{line} peer node\n"),
+        &[
+            "it copies from the peer, and this node's writes of that time are dropped",
+            "The connection stays",
+            "! --discard-my-data",
+        ],
+    );
+    says(
+        &format!("{line} this node\n"),
+        &["it copies from this node, and the peer's writes"],
+    );
+}
+
+#[test]
+fn of_several_peers_all_are_asked_who_has_the_data() {
+    let third = |of_c: &str| {
+        format!(
+            "data role:Secondary\n  disk:Inconsistent\n  nodeB role:Secondary\n    peer-disk:Inconsistent\n  nodeC {of_c}\n"
+        )
+    };
+    for of_c in [
+        "role:Secondary\n    peer-disk:UpToDate",
+        "role:Secondary\n    replication:SyncTarget peer-disk:UpToDate done:12.30",
+        "connection:Connecting",
+        "role:Primary\n    peer-disk:Inconsistent",
+    ] {
+        says(&third(of_c), &["! primary --force"]);
+    }
+    says(
+        &third("role:Secondary\n    peer-disk:Inconsistent"),
+        &["primary --force data"],
+    );
+    says(
+        "home role:Secondary\n  disk:UpToDate\n  nodeB role:Primary\n    peer-disk:UpToDate\n  nodeC role:Secondary\n    peer-disk:UpToDate\n",
+        &["! No end is primary"],
+    );
+    says(
+        "home role:Primary\n  disk:UpToDate\n  nodeB role:Secondary\n    peer-disk:UpToDate\n  nodeC connection:StandAlone\n",
+        &[
+            "`drbdadm connect --discard-my-data home:PEER`",
+            "`home:nodeC`",
+        ],
+    );
+}
+
+/// An array of `/proc/mdstat`.
+fn mdstat(level: &str, members: &str, geometry: &str) -> String {
+    format!(
+        "Personalities : [raid1]\nmd0 : active {level} {members}\n      1000 blocks super 1.2 {geometry}\n\nunused devices: <none>\n"
+    )
+}
+
+#[test]
+fn more_members_lost_than_the_level_survives_are_not_replaced() {
+    for (level, geometry) in [
+        ("raid5", "level 5, 512k chunk, algorithm 2 [4/2] [UU__]"),
+        ("raid6", "level 6, 512k chunk, algorithm 2 [5/2] [UU___]"),
+        ("raid1", "[2/0] [__]"),
+    ] {
+        says(
+            &mdstat(level, "sda[0] sdb[1]", geometry),
+            &[
+                &format!(
+                    "more than {level} survives. Add, create and zero nothing: compare `mdadm --examine`"
+                ),
+                "! --add",
+            ],
+        );
+    }
+    says(
+        &mdstat(
+            "raid10",
+            "sda[0] sdc[2]",
+            "512K chunks 2 near-copies [4/2] [U_U_]",
+        ),
+        &["which may be more than raid10 survives", "! --add"],
+    );
+    says(
+        &mdstat("raid0", "sda[0] sdb[1](F)", "512k chunks"),
+        &["more than raid0 survives"],
+    );
+    says(
+        &mdstat(
+            "raid6",
+            "sda[0] sdb[1]",
+            "level 6, 512k chunk, algorithm 2 [4/2] [UU__]",
+        ),
+        &["Replace the disk, `mdadm /dev/md0 --add DEVICE`"],
+    );
+    says(
+        &mdstat(
+            "raid1",
+            "sda[0] sdb[2]",
+            "[2/1] [U_]\n      [=>...]  recovery =  5.1% (50/1000) finish=7.2min speed=100K/sec",
+        ),
+        &[
+            "1 missing ([U_]), which a spare replaces",
+            "! Replace the disk",
+            "which is not the limit, if it is unchanged",
+        ],
+    );
+    says(
+        "md3 : inactive sdh[0](S) sdi[1](S)\n      3145728 blocks super 1.2\n",
+        &[
+            "md3: inactive: not assembled; its members here: sdh, sdi",
+            "! spare:",
+        ],
+    );
+    let mismatch = "sda[0] sdb[1] sdc[2]";
+    let parity = mdstat(
+        "raid5",
+        mismatch,
+        "level 5, 512k chunk, algorithm 2 [3/3] [UUU]",
+    );
+    says(
+        &parity.replace("\n\nunused", "\nmismatch_cnt = 8\n\nunused"),
+        &["data and parity differ", "! copies differ"],
+    );
+}
+
+#[test]
+fn stripes_are_told_to_a_file_system_by_mounting_it() {
+    says(
+        "@@ a\n65536\n262144\n/dev/sdb1 /data xfs rw,noquota 0 0\n",
+        &[
+            "Mount it with `-o sunit=128,swidth=512`",
+            "is for a new file system: it erases",
+        ],
+    );
+    says(
+        "@@ a\n65536\n262144\n/dev/sdb1 /data ext4 rw,stripe=16 0 0\n",
+        &[
+            "Mount it with `-o stripe=64`, or `tune2fs -E stride=16,stripe_width=64 /dev/sdb1`",
+            "! mkfs",
+        ],
+    );
+}
+
 #[test]
 fn arrays_are_read_with_all_that_md_prints() {
     let text = "Personalities : [raid1] [raid6] [raid5] [raid4]\n\

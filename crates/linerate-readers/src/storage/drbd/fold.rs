@@ -29,6 +29,8 @@ pub(super) struct Fold {
     links: HashMap<(String, String), Link>,
     order: Vec<(String, String)>,
     disks: HashMap<(String, u64), DiskState>,
+    /// Volumes without a quorum.
+    without_quorum: HashSet<(String, u64)>,
     /// Volumes of resources, in their order.
     volumes: Vec<(String, u64, usize)>,
     rows: HashMap<Place, usize>,
@@ -77,6 +79,11 @@ impl Fold {
             self.volumes.push((at.0.to_owned(), at.1, line));
         }
         let disk = disk.map(|(_, disk)| DiskState::from(*disk)).or(known);
+        match facts.iter().find(|(key, _)| *key == "quorum") {
+            Some((_, "no")) => drop(self.without_quorum.insert(key.clone())),
+            Some(_) => drop(self.without_quorum.remove(&key)),
+            None => {}
+        }
         self.disks.insert(key, disk.unwrap_or_default());
     }
 
@@ -149,7 +156,9 @@ impl Fold {
             let (role, suspended) = self.resources.get(resource).cloned().unwrap_or_default();
             device.suspended = suspended;
             device.roles[0] = role;
-            if let Some(disk) = self.disks.get(&(resource.clone(), *volume)) {
+            let own = (resource.clone(), *volume);
+            device.quorum_lost = self.without_quorum.contains(&own);
+            if let Some(disk) = self.disks.get(&own) {
                 device.disks[0] = disk.clone();
             }
             if let Some(link) = self.links.get(&(resource.clone(), peer.clone())) {

@@ -58,7 +58,9 @@ fn add(fold: &mut Fold, resource: &Value, line: usize) {
     for device in resource["devices"].as_array().into_iter().flatten() {
         let volume = device["volume"].as_u64().unwrap_or(0);
         let disk = text(&device["disk-state"]);
-        fold.device(line, (&name, volume), &[("disk", &disk)]);
+        let quorum = text(&device["quorum"]);
+        let facts = [("disk", &*disk), ("quorum", &*quorum)];
+        fold.device(line, (&name, volume), &facts);
     }
     for connection in resource["connections"].as_array().into_iter().flatten() {
         let peer = text(&connection["name"]);
