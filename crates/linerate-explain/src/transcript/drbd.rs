@@ -1,6 +1,6 @@
 //! DRBD: states in words with advice, progress, settings, refusals.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Figure, Finding, Severity};
@@ -355,16 +355,17 @@ fn of_settings(held: &DrbdSettings) -> Finding {
     let most = said(held.max_rate_kib_s, "KiB/s");
     let sentence = match (
         held.plan_ahead_tenths,
-        held.fill_target_kib.zip(held.max_rate_kib_s),
+        limits::in_flight(held).zip(held.max_rate_kib_s),
     ) {
         (Some(0.0), _) => format!(
             "Resource {name}{protocol}: c-plan-ahead is 0, so a resynchronisation asks for resync-rate ({}) and nothing adapts it",
             said(held.resync_rate_kib_s, "KiB/s")
         ),
         (_, Some((fill, cap))) if cap > 0.0 => format!(
-            "Resource {name}{protocol}: a resynchronisation keeps {} KiB in flight (c-fill-target) up to {most} (c-max-rate), which \
+            "Resource {name}{protocol}: a resynchronisation keeps {} KiB in flight ({}) up to {most} (c-max-rate), which \
              it reaches only while a request takes at most {:.1} ms; beside an application it goes down to {} (c-min-rate)",
             kib(fill),
+            limits::bound(held),
             fill / cap * 1000.0,
             said(held.min_rate_kib_s, "KiB/s"),
         ),
@@ -550,39 +551,83 @@ fn solved(message: &DrbdMessage) -> String {
     )
 }
 
+/// A device that is synchronised, seen from one end.
+type Syncing<'a> = (&'a Drbd, &'a DrbdSync);
+
 /// Resynchronisations whose settings are in the transcripts as well: one answer where both ends' settings and states
 /// are there, else candidates.
 pub(super) fn together(transcripts: &[Transcript], given: &Given) -> Vec<Finding> {
     let parts = || transcripts.iter().flat_map(|transcript| &transcript.parts);
-    let all: Vec<&DrbdSettings> = parts()
-        .filter_map(|part| match part {
-            Part::DrbdSettings(all) => Some(all),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    let Some(own) = all.first() else {
-        return Vec::new();
-    };
-    let syncs: Vec<(&Drbd, &DrbdSync)> = parts()
-        .filter_map(|part| match part {
-            Part::Drbd(status) => Some(&status.devices),
-            _ => None,
-        })
+    let settings = parts().filter_map(|part| match part {
+        Part::DrbdSettings(all) => Some(all),
+        _ => None,
+    });
+    let mut held: BTreeMap<&str, Vec<&DrbdSettings>> = BTreeMap::new();
+    for one in settings.flatten() {
+        held.entry(one.resource.as_str()).or_default().push(one);
+    }
+    let devices = parts().filter_map(|part| match part {
+        Part::Drbd(status) => Some(&status.devices),
+        _ => None,
+    });
+    let syncs = devices
         .flatten()
         .filter_map(|device| Some((device, device.sync.as_ref()?)))
-        .filter(|(_, sync)| !sync.verifies && sync.kib_per_second.is_some_and(|rate| rate > 0.0))
-        .collect();
-    let at = |state: &State| syncs.iter().find(|(device, _)| device.connection == *state);
-    let (source, target) = (at(&State::SyncSource), at(&State::SyncTarget));
-    let Some((device, sync)) = target.or(source) else {
-        return Vec::new();
-    };
+        .filter(|(_, sync)| !sync.verifies && sync.kib_per_second.is_some_and(|rate| rate > 0.0));
+    let minors = minors(&held);
+    // Source and target of each resource.
+    let mut ends: BTreeMap<&str, [Option<Syncing<'_>>; 2]> = BTreeMap::new();
+    for (device, sync) in syncs {
+        let end = match device.connection {
+            State::SyncSource => 0,
+            State::SyncTarget => 1,
+            _ => continue,
+        };
+        if let Some(resource) = resource_of(device, &minors) {
+            ends.entry(resource).or_default()[end].get_or_insert((device, sync));
+        }
+    }
+    let found = ends.into_iter();
+    found
+        .filter_map(|(resource, ends)| of_ends(held.get(resource)?, ends, given))
+        .collect()
+}
+
+/// Which resource a minor number is of; none where the settings do not agree.
+fn minors<'a>(held: &BTreeMap<&'a str, Vec<&'a DrbdSettings>>) -> HashMap<u64, Option<&'a str>> {
+    let mut minors = HashMap::new();
+    for (resource, all) in held {
+        for minor in all.iter().filter_map(|one| one.minor) {
+            let known = minors.entry(minor).or_insert(Some(*resource));
+            *known = known.filter(|name| name == resource);
+        }
+    }
+    minors
+}
+
+/// The resource of a device: as printed, or by its minor number.
+fn resource_of<'a>(device: &'a Drbd, minors: &HashMap<u64, Option<&'a str>>) -> Option<&'a str> {
+    if let Some(name) = &device.resource {
+        return Some(name.as_str());
+    }
+    let minor: u64 = device.name.as_str().parse().ok()?;
+    *minors.get(&minor)?
+}
+
+/// What limits the synchronisation of one resource.
+fn of_ends(
+    held: &[&DrbdSettings],
+    [source, target]: [Option<Syncing<'_>>; 2],
+    given: &Given,
+) -> Option<Finding> {
+    let own = *held.first()?;
+    let (device, sync) = target.or(source)?;
     let mut seen = seen(device, sync, given);
     // Requests of the application wait where it runs.
     seen.application |=
         source.is_some_and(|(device, _)| device.waiting.application.is_some_and(|count| count > 0));
-    let both = all.iter().any(|other| are_ends(own, other)) && source.is_some() && target.is_some();
+    let both =
+        held.iter().any(|other| are_ends(own, other)) && source.is_some() && target.is_some();
     let limit = limits::limit(&seen, own).filter(|_| both);
     let (severity, what) = match limit {
         Some(limit) => (Severity::Limit, limits::words(&limit, &seen, own)),
@@ -595,13 +640,10 @@ pub(super) fn together(transcripts: &[Transcript], given: &Given) -> Vec<Finding
         ),
     };
     let sentence = format!("Device {}: {what}", device.name);
-    let draft = Draft::new("resync-rate", severity, sentence);
     let place = format!("line {}", device.line);
-    vec![
-        draft
-            .figure("rate of the resynchronisation, KiB/s", seen.rate, place)
-            .finding,
-    ]
+    Draft::new("resync-rate", severity, sentence)
+        .figure("rate of the resynchronisation, KiB/s", seen.rate, place)
+        .done()
 }
 
 /// Settings of the two ends of one resource that agree on how to synchronise.

@@ -249,6 +249,31 @@ fn a_limit_is_named_with_both_ends_settings_and_only_then() {
         whole(&show(b, a, "4M")),
     ]);
     assert!(both.contains("c-max-rate limits it: 3,940 KiB/s are 96 % of its 4,096 KiB/s; the target asks for 4,080 KiB/s"), "{both}");
+    // Another device of the same hosts has other settings.
+    let other = |sync: Transcript| {
+        let mut sync = sync;
+        for part in &mut sync.parts {
+            if let Part::Drbd(status) = part {
+                status.devices[0].name = "7".into();
+            }
+        }
+        sync
+    };
+    let elsewhere = said_of(vec![
+        other(source()),
+        whole(&show(a, b, "4M")),
+        target(),
+        whole(&show(b, a, "4M")),
+    ]);
+    assert!(elsewhere.contains("the candidates are"), "{elsewhere}");
+    assert!(!elsewhere.contains("limits it:"), "{elsewhere}");
+    let neither = said_of(vec![
+        other(source()),
+        whole(&show(a, b, "4M")),
+        other(target()),
+        whole(&show(b, a, "4M")),
+    ]);
+    assert!(!neither.contains("limits it:"), "{neither}");
     // Ends that do not agree are not both ends.
     let apart = said_of(vec![
         source(),
@@ -560,7 +585,23 @@ fn the_time_since_boot_has_no_verdict() {
         &format!("{}{}", block("95.00"), block("5.00")),
         &["! disk-busy"],
     );
-    says(&block("95.00"), &["disk-busy", "! no verdict"]);
+    says(
+        &block("95.00"),
+        &[
+            "The disk is busy: sda 95 % of the time, which does not say that it is full",
+            "! the limit",
+            "! no verdict",
+        ],
+    );
+    let queued = block("95.00").replace("9.00 1.00 95", "9.00 4.00 95");
+    says(
+        &queued,
+        &["the disk is the limit, further writes will queue"],
+    );
+    says(
+        &queued.replace("sda 1.00 100.00", "sda 900.00 100.00"),
+        &["further reads will queue"],
+    );
     says(
         &format!("$ iostat -dxmy 1 1\n{banner}{}", block("95.00")),
         &["disk-busy", "! no verdict"],
@@ -609,6 +650,20 @@ fn a_lock_is_stuck_only_after_a_minute_without_success() {
             "(3 lines)",
         ],
     );
+    // Without the history of commands nothing is known of their success, and the timer frees a lock after 180 s.
+    says(
+        &all(&[0.0, 61.0]),
+        &[
+            "cmd_history.log) is not in the input",
+            "! no command that succeeded",
+        ],
+    );
+    says(&all(&[0.0, 3600.0]), &["look again after", "! stuck for"]);
+    let own = "[2012-12-13 15:40:07.881363] E [a.c:1:f] 0-glusterd: Unable to get lock for uuid: c3ce6b9c, lock held by: c3ce6b9c\n";
+    says(
+        &format!("{own}{own}"),
+        &["left it behind", "! two commands met"],
+    );
     says(
         &all(&[0.001, 0.004]),
         &[
@@ -622,7 +677,32 @@ fn a_lock_is_stuck_only_after_a_minute_without_success() {
     let other = history.replace("home0", "home1");
     says(
         &format!("{}{other}", all(&[0.0, 61.0])),
-        &["stuck for 61 s"],
+        &["stuck for 61 s, with no command that succeeded"],
+    );
+}
+
+#[test]
+fn entries_in_split_brain_are_counted_and_only_what_was_read_is_well() {
+    let brick = |name: &str, entries: &str, count: u64| {
+        format!("Brick {name}\n{entries}Status: Connected\nNumber of entries: {count}\n\n")
+    };
+    let split = "/file1 - Is in split-brain\n<gfid:aaca219f-0e25-4576-8689-3bfd93ca70c2> - Is in split-brain\n/f3\n";
+    says(
+        &format!("{}{}", brick("gl1:/b1", split, 3), brick("gl2:/b1", "", 0)),
+        &[
+            "gl1:/b1 has 2 entries in split brain",
+            "delete nothing on a brick",
+            "3 entries are to be healed",
+            "! bricks and daemons run",
+            "! no peer is disconnected",
+        ],
+    );
+    says(
+        &format!(
+            "UUID Hostname State\na n2 Disconnected\n{}",
+            brick("gl1:/b1", "/f\n", 1)
+        ),
+        &["peer n2 is not connected; 1 entries are to be healed"],
     );
 }
 
