@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plain_text::PlainText;
-use linerate_model::storage::{Array, ArraySync, Arrays, LogicalVolume, Volumes};
+use linerate_model::storage::{Array, ArraySync, Arrays, LogicalVolume, VolumeGroup, Volumes};
 use linerate_model::units::{Bytes, grouped};
 
 use crate::draft::{Draft, limit_if};
@@ -240,7 +240,57 @@ pub(super) fn volumes(held: &Volumes) -> (String, Vec<Finding>) {
         let key: [&str; 2] = [&one.group, &one.name];
         last.remove(&key).and_then(volume)
     });
-    (title, findings.collect())
+    let partial = held.groups.iter().filter_map(group);
+    (title, partial.chain(findings).collect())
+}
+
+/// A group of which a device is missing: the fourth letter of its attributes (vgs(8)).
+fn group(group: &VolumeGroup) -> Option<Finding> {
+    (group.attributes.as_bytes().get(3) == Some(&b'p')).then(|| {
+        Finding::new(
+            "raid-state",
+            Severity::Limit,
+            format!(
+                "{}: a physical volume of the group is missing (partial): find it by `pvs`; `vgreduce --removemissing` gives up what \
+                 was on it",
+                group.name
+            ),
+        )
+    })
+}
+
+/// From this share on a thin pool is to be extended, %.
+const POOL_FULL: f64 = 80.0;
+
+/// Thin pools that run full, and snapshots that did.
+fn full(volume: &LogicalVolume, name: &str) -> Option<Finding> {
+    if volume.attributes.as_bytes().get(4) == Some(&b'I') {
+        let sentence = format!(
+            "{name}: the snapshot is invalid, as it ran full: what it held is lost, the origin is not touched"
+        );
+        return Some(Finding::new("raid-state", Severity::Limit, sentence));
+    }
+    let is_pool = volume.attributes.starts_with('t');
+    let most = volume.used_percent.iter().flatten().copied();
+    let most = most.fold(0.0, f64::max);
+    if !is_pool || most < POOL_FULL {
+        return None;
+    }
+    let share = |value: Option<f64>| {
+        value.map_or_else(|| "not printed".to_owned(), |share| format!("{share} %"))
+    };
+    let [data, metadata] = volume.used_percent;
+    let sentence = format!(
+        "{name}: the thin pool's data are used to {}, its metadata to {}: when one is full, writes of all its volumes fail. Extend \
+         it first (`lvextend -L`, `lvextend --poolmetadatasize`)",
+        share(data),
+        share(metadata)
+    );
+    let place = format!("line {}", volume.line);
+    Draft::new("raid-state", Severity::Limit, sentence)
+        .figure("data, % used", data, &*place)
+        .figure("metadata, % used", metadata, place)
+        .done()
 }
 
 /// A size: bytes where it has no unit, as in JSON with `--units b --nosuffix`.
@@ -253,6 +303,9 @@ fn size(text: &PlainText) -> String {
 
 fn volume(volume: &LogicalVolume) -> Option<Finding> {
     let name = format!("{}/{} ({})", volume.group, volume.name, size(&volume.size));
+    if let Some(finding) = full(volume, &name) {
+        return Some(finding);
+    }
     let place = format!("line {}", volume.line);
     let copied = volume.copied_percent;
     let kind = volume.attributes.chars().next().unwrap_or('-');
@@ -280,7 +333,7 @@ fn volume(volume: &LogicalVolume) -> Option<Finding> {
             );
             Draft::new("mirror-log", limit_if(volume.log.is_none()), sentence)
         }
-        ('r' | 'R', segment) => {
+        ('r' | 'R', segment) if !segment.is_some_and(|name| name.starts_with("raid0")) => {
             let action = volume
                 .action
                 .as_ref()
@@ -305,7 +358,7 @@ fn volume(volume: &LogicalVolume) -> Option<Finding> {
             );
             Draft::new("raid-state", severity, sentence)
         }
-        (_, Some("striped")) => Draft::new(
+        (_, Some("striped" | "raid0" | "raid0_meta")) => Draft::new(
             "raid-state",
             Severity::Note,
             format!(

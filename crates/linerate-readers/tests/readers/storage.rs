@@ -550,7 +550,30 @@ fn volumes_in_json_are_read_with_what_stands_around_them() {
         json,
         &[
             "1 volume group(s), 2 logical volume(s), 1 physical volume(s)",
+            "vg0: a physical volume of the group is missing (partial)",
+            "! the thin pool's data",
             "raid1 over 2 images, 40 % in sync, recover; a device of it is missing (partial)",
+        ],
+    );
+    says(
+        &json.replace(
+            "\"data_percent\":\"12.5\"",
+            "\"data_percent\":\"12.5\",\"metadata_percent\":\"97.21\"",
+        ),
+        &["the thin pool's data are used to 12.5 %, its metadata to 97.21 %"],
+    );
+    says(
+        &json
+            .replace("\"raid1\"", "\"raid0\"")
+            .replace("r-p-", "r---"),
+        &["striped over 0 devices without a copy"],
+    );
+    says(
+        "  LV   VG  Attr       LSize   Pool Origin Data%  Meta%  Move Log Cpy%Sync Convert\n  pool vg0 twi-aotzD- 100.00g             100.00 17.21\n  \
+         snap vg0 swi-I-s---  10.00g      root   100.00\n",
+        &[
+            "vg0/pool (100.00g): the thin pool's data are used to 100 %, its metadata to 17.21 %",
+            "vg0/snap (10.00g): the snapshot is invalid",
         ],
     );
     // Cut off: what is whole is read.
@@ -747,6 +770,16 @@ fn fio_and_iozone_are_read_with_their_traps() {
             "5 syncs, 2.000 ms each",
             "the engine psync makes one request at a time, so iodepth 32 had no effect",
         ],
+    );
+    says(
+        &fio.replace(", \"ioengine\" : \"psync\"", ""),
+        &[
+            "no ioengine is set, which is psync on Linux: it makes one request at a time, so the depth was 1 and not 32",
+        ],
+    );
+    says(
+        "{\"fs\": \"ext4\", \"opts\": \"\", \"cut\": \"log\", \"before\": \"none\", \"s\": 0.06, \"new\": \"EMPTY\"}\n",
+        &["empty files without fsync: new", "! with fsync none"],
     );
     let failed = r#"{"fio version":"fio-3.33","jobs":[{"jobname":"q","error":22}]}"#;
     says(&format!("{failed}\n{failed}\n"), &["ended with error 22"]);
