@@ -138,6 +138,7 @@ fn of_requests(device: &Drbd, resource: &str) -> Option<Advice> {
 fn of_own_disk(at: &At<'_>) -> Option<Advice> {
     let resource = at.resource;
     Some(match &at.device.disks[0] {
+        Disk::Diskless if at.device.clients[0] => return None,
         Disk::Diskless | Disk::Failed | Disk::Detaching => Advice::fault(format!(
             "This end has no disk: look at `dmesg` for its I/O errors, replace it or attach it again by `drbdadm attach \
              {resource}` (a diskless client of version 9 is meant to be so)"
@@ -236,11 +237,11 @@ pub(super) fn first_sync(resource: &str) -> String {
 
 fn of_peers_disk(at: &At<'_>) -> Option<Advice> {
     let resource = at.resource;
-    matches!(
+    let is_lost = matches!(
         at.device.disks[1],
         Disk::Diskless | Disk::Failed | Disk::Detaching
-    )
-    .then(|| {
+    );
+    (is_lost && !at.device.clients[1]).then(|| {
         Advice::fault(format!(
             "The peer has no disk: there look at `dmesg`, then `drbdadm attach {resource}` (a diskless client of version 9 is \
              meant to be so)"

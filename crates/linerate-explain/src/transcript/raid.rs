@@ -80,7 +80,7 @@ fn missing(array: &Array) -> Option<String> {
     if array.state.starts_with("inactive") {
         let members: Vec<&str> = array.members.iter().map(|one| one.name.as_str()).collect();
         return Some(format!(
-            ": not assembled; its members here: {}. Unless it is a container of external metadata, which is always so: {NOTHING}",
+            ": not assembled (a container of external metadata is always so); its members here: {}. {NOTHING}",
             members.join(", ")
         ));
     }

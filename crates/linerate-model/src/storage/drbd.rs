@@ -228,6 +228,9 @@ pub struct Drbd {
     /// Requests of the application are held back.
     #[serde(default)]
     pub suspended: bool,
+    /// Whether this end and the peer are diskless clients, which are meant to have no disk.
+    #[serde(default)]
+    pub clients: [bool; 2],
     /// This end has too few peers to go on (`quorum:no`).
     #[serde(default)]
     pub quorum_lost: bool,

@@ -385,6 +385,30 @@ fn a_split_brain_that_is_solved_leaves_nothing_to_discard() {
 }
 
 #[test]
+fn clients_without_a_disk_and_what_was_destroyed_are_no_faults() {
+    let client = "home role:Secondary\n  disk:Diskless client:yes\n  nodeB role:Primary\n    peer-disk:UpToDate\n";
+    says(client, &["with no data", "! attach"]);
+    says(&client.replace("yes", "no"), &["`drbdadm attach home`"]);
+    let events = "2026-11-23T23:59:58.1+00:00 exists resource name:home role:Secondary suspended:no\n\
+         2026-11-23T23:59:58.1+00:00 exists connection name:home peer-node-id:1 conn-name:b connection:Connected role:Primary\n\
+         2026-11-23T23:59:58.1+00:00 exists device name:home volume:0 minor:0 disk:UpToDate\n\
+         2026-11-23T23:59:58.1+00:00 exists peer-device name:home peer-node-id:1 conn-name:b volume:0 replication:Established peer-disk:UpToDate\n\
+         2026-11-24T02:00:18.1+00:00 destroy peer-device name:home peer-node-id:1 conn-name:b volume:0\n\
+         2026-11-24T02:00:18.1+00:00 destroy connection name:home peer-node-id:1 conn-name:b\n";
+    says(events, &["1 device(s)", "does not try to connect"]);
+    let end = "2026-11-24T02:00:18.1+00:00 destroy device name:home volume:0\n\
+         2026-11-24T02:00:18.1+00:00 destroy resource name:home\n";
+    says(&format!("{events}{end}"), &["No resource is configured"]);
+    says(
+        &format!(
+            "{events}{end}{events}{end}{}",
+            &events[..events.find("2026-11-24").unwrap()]
+        ),
+        &["1 device(s)", "nothing to synchronise (Established)"],
+    );
+}
+
+#[test]
 fn of_several_peers_all_are_asked_who_has_the_data() {
     let third = |of_c: &str| {
         format!(
@@ -475,7 +499,7 @@ fn more_members_lost_than_the_level_survives_are_not_replaced() {
     says(
         "md3 : inactive sdh[0](S) sdi[1](S)\n      3145728 blocks super 1.2\n",
         &[
-            "md3: inactive: not assembled; its members here: sdh, sdi",
+            "md3: inactive: not assembled (a container of external metadata is always so); its members here: sdh, sdi",
             "! spare:",
         ],
     );

@@ -59,7 +59,8 @@ fn add(fold: &mut Fold, resource: &Value, line: usize) {
         let volume = device["volume"].as_u64().unwrap_or(0);
         let disk = text(&device["disk-state"]);
         let quorum = text(&device["quorum"]);
-        let facts = [("disk", &*disk), ("quorum", &*quorum)];
+        let client = text(&device["client"]);
+        let facts = [("disk", &*disk), ("quorum", &*quorum), ("client", &*client)];
         fold.device(line, (&name, volume), &facts);
     }
     for connection in resource["connections"].as_array().into_iter().flatten() {
@@ -76,6 +77,7 @@ fn add(fold: &mut Fold, resource: &Value, line: usize) {
             let keys = [
                 ("replication-state", "replication"),
                 ("peer-disk-state", "peer-disk"),
+                ("peer-client", "peer-client"),
                 ("out-of-sync", "out-of-sync"),
                 ("percent-in-sync", "done"),
                 ("percent-resync-done", "done"),
