@@ -1,6 +1,6 @@
 //! DRBD: states in words with advice, progress, settings, refusals.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Figure, Finding, Severity};
@@ -11,7 +11,7 @@ use linerate_model::storage::{
 use linerate_model::transcript::{Given, Part, Transcript};
 use linerate_model::units::{Bytes, grouped, whole};
 
-use super::drbd_advice::{advice, first_sync, split_brain};
+use super::drbd_advice::{NOBODY, Volumes, advice, first_sync, split_brain};
 use super::drbd_limit::{self as limits, Seen, kib};
 use crate::draft::Draft;
 
@@ -31,7 +31,11 @@ pub(super) fn status(status: &DrbdStatus, given: &Given) -> (String, Vec<Finding
     if devices.is_empty() {
         return (title, vec![nothing(status)]);
     }
-    let mut findings: Vec<Finding> = devices.iter().flat_map(|one| device(one, given)).collect();
+    let volumes = Volumes::of(devices);
+    let mut findings: Vec<Finding> = devices
+        .iter()
+        .flat_map(|one| device(one, &volumes, given))
+        .collect();
     findings.extend(events(status));
     (title, findings)
 }
@@ -52,8 +56,8 @@ fn nothing(status: &DrbdStatus) -> Finding {
     Finding::new("replication-state", Severity::Note, sentence)
 }
 
-fn device(device: &Drbd, given: &Given) -> Vec<Finding> {
-    let advice = advice(device);
+fn device(device: &Drbd, volumes: &Volumes<'_>, given: &Given) -> Vec<Finding> {
+    let advice = advice(device, volumes);
     let healthy = matches!(device.connection, State::Connected | State::Established)
         && device.disks.iter().all(|disk| *disk == Disk::UpToDate);
     let severity = match &advice {
@@ -351,16 +355,17 @@ fn of_settings(held: &DrbdSettings) -> Finding {
     let most = said(held.max_rate_kib_s, "KiB/s");
     let sentence = match (
         held.plan_ahead_tenths,
-        held.fill_target_kib.zip(held.max_rate_kib_s),
+        limits::in_flight(held).zip(held.max_rate_kib_s),
     ) {
         (Some(0.0), _) => format!(
             "Resource {name}{protocol}: c-plan-ahead is 0, so a resynchronisation asks for resync-rate ({}) and nothing adapts it",
             said(held.resync_rate_kib_s, "KiB/s")
         ),
         (_, Some((fill, cap))) if cap > 0.0 => format!(
-            "Resource {name}{protocol}: a resynchronisation keeps {} KiB in flight (c-fill-target) up to {most} (c-max-rate), which \
+            "Resource {name}{protocol}: a resynchronisation keeps {} KiB in flight ({}) up to {most} (c-max-rate), which \
              it reaches only while a request takes at most {:.1} ms; beside an application it goes down to {} (c-min-rate)",
             kib(fill),
+            limits::bound(held),
             fill / cap * 1000.0,
             said(held.min_rate_kib_s, "KiB/s"),
         ),
@@ -449,90 +454,180 @@ pub(super) fn generation(held: &DrbdGeneration) -> (String, Vec<Finding>) {
     )
 }
 
-/// Refusals and reports: each kind once.
+/// Refusals and reports: each kind once, and a split brain once for each direction.
 pub(super) fn messages(all: &[DrbdMessage]) -> (String, Vec<Finding>) {
     let title = format!("DRBD's messages: {} line(s)", all.len());
-    let mut findings: Vec<Finding> = Vec::new();
     let mut said = std::collections::HashSet::new();
-    for message in all {
-        if !said.insert(message.kind) {
-            continue;
-        }
-        let (severity, sentence) = match message.kind {
-            Kind::NoUpToDateData => (
-                Severity::Limit,
-                format!(
-                    "DRBD refused the state, as neither end has up-to-date data. {}. {UNTOUCHED}",
-                    first_sync("RESOURCE")
-                ),
-            ),
-            Kind::SplitBrain => (
-                Severity::Limit,
-                format!(
-                    "Both ends were written to while they were apart, and DRBD dropped the connection. {}. {UNTOUCHED}",
-                    split_brain("RESOURCE")
-                ),
-            ),
-            Kind::Unrelated => (
-                Severity::Limit,
-                "The two ends' data have no common history: check that both devices belong to one resource before any \
-                 full synchronisation overwrites one of them"
-                    .to_owned(),
-            ),
-            Kind::StateRefused => (
-                Severity::Limit,
-                format!("DRBD refused a change of state: '{}'", message.text),
-            ),
-            Kind::UnknownOption => (
-                Severity::Note,
-                "The tool does not know the option: with module 8.4 the tools of version 8.4 run, which have neither --json \
-                 nor --color; `drbdsetup status --verbose --statistics` prints what linerate reads"
-                    .to_owned(),
-            ),
-            Kind::NotConfigured => (
-                Severity::Note,
-                format!("The configuration has no such resource: '{}'", message.text),
-            ),
-            Kind::Detail => continue,
-        };
-        findings.push(Finding::new("replication-state", severity, sentence));
-    }
-    (title, findings)
+    let once = all
+        .iter()
+        .filter(|message| said.insert((message.kind, from_this_node(message))));
+    let findings = once.filter_map(|one| {
+        let (severity, sentence) = message(one, all)?;
+        Some(Finding::new("replication-state", severity, sentence))
+    });
+    (title, findings.collect())
 }
+
+/// A split brain was solved with this node's data.
+fn from_this_node(message: &DrbdMessage) -> bool {
+    message.kind == Kind::SplitBrainSolved && message.text.contains("Sync from this node")
+}
+
+fn message(message: &DrbdMessage, all: &[DrbdMessage]) -> Option<(Severity, String)> {
+    let text = &message.text;
+    let limit = |sentence: String| (Severity::Limit, sentence);
+    Some(match message.kind {
+        Kind::NoUpToDateData => limit(no_data(all)),
+        Kind::SplitBrain => limit(format!(
+            "Both ends were written to while they were apart, and DRBD dropped the connection. See both ends' disks first \
+             (`drbdadm dstate RESOURCE`): one that is Outdated or Inconsistent has the old data. {}. {UNTOUCHED}",
+            split_brain("RESOURCE")
+        )),
+        Kind::SplitBrainSolved => limit(solved(message)),
+        Kind::Unrelated => limit(
+            "The two ends' data have no common history: check that both devices belong to one resource before any \
+             full synchronisation overwrites one of them"
+                .to_owned(),
+        ),
+        Kind::StateRefused => limit(format!("DRBD refused a change of state: '{text}'")),
+        Kind::UnknownOption => (
+            Severity::Note,
+            "The tool does not know the option: with module 8.4 the tools of version 8.4 run, which have neither --json \
+             nor --color; `drbdsetup status --verbose --statistics` prints what linerate reads"
+                .to_owned(),
+        ),
+        Kind::NotConfigured => (
+            Severity::Note,
+            format!("The configuration has no such resource: '{text}'"),
+        ),
+        Kind::Detail => return None,
+    })
+}
+
+/// `Need access to UpToDate data`: no end has any yet, or the one that has them is away. The state behind it tells.
+fn no_data(all: &[DrbdMessage]) -> String {
+    let refused = all
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.kind == Kind::NoUpToDateData);
+    let states: Vec<&str> = refused
+        .filter_map(|(at, _)| {
+            let behind = all[at + 1..].iter();
+            let mut details = behind.take_while(|one| one.kind == Kind::Detail);
+            details.find_map(|one| Some(one.text.as_str().split_once(" state = {")?.1))
+        })
+        .collect();
+    let never_synchronised = |state: &&str| {
+        state.contains("cs:Connected ") && state.contains("ds:Inconsistent/Inconsistent ")
+    };
+    if states.is_empty() {
+        return format!(
+            "DRBD refused the state, as it reaches no up-to-date data; the states of the disks are not in the input \
+             (`drbdadm dstate RESOURCE`). {NOBODY}. Only where both ends are connected and Inconsistent, as after their \
+             first setup: {}. {UNTOUCHED}",
+            first_sync("RESOURCE")
+        );
+    }
+    if states.iter().all(never_synchronised) {
+        return format!(
+            "DRBD refused the state, as neither end has up-to-date data. {}. {UNTOUCHED}",
+            first_sync("RESOURCE")
+        );
+    }
+    format!("DRBD refused the state. {NOBODY}. {UNTOUCHED}")
+}
+
+/// A split brain that the kernel solved by its policies.
+fn solved(message: &DrbdMessage) -> String {
+    let (from, whose) = if from_this_node(message) {
+        ("this node", "the peer's")
+    } else {
+        ("the peer", "this node's")
+    };
+    format!(
+        "Both ends were written to while they were apart, and DRBD has chosen already, by after-sb-0pri to 2pri: it copies from \
+         {from}, and {whose} writes of that time are dropped. The connection stays, and nothing is to be done for it; if those \
+         writes are needed, look for them in a backup"
+    )
+}
+
+/// A device that is synchronised, seen from one end.
+type Syncing<'a> = (&'a Drbd, &'a DrbdSync);
 
 /// Resynchronisations whose settings are in the transcripts as well: one answer where both ends' settings and states
 /// are there, else candidates.
 pub(super) fn together(transcripts: &[Transcript], given: &Given) -> Vec<Finding> {
     let parts = || transcripts.iter().flat_map(|transcript| &transcript.parts);
-    let all: Vec<&DrbdSettings> = parts()
-        .filter_map(|part| match part {
-            Part::DrbdSettings(all) => Some(all),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    let Some(own) = all.first() else {
-        return Vec::new();
-    };
-    let syncs: Vec<(&Drbd, &DrbdSync)> = parts()
-        .filter_map(|part| match part {
-            Part::Drbd(status) => Some(&status.devices),
-            _ => None,
-        })
+    let settings = parts().filter_map(|part| match part {
+        Part::DrbdSettings(all) => Some(all),
+        _ => None,
+    });
+    let mut held: BTreeMap<&str, Vec<&DrbdSettings>> = BTreeMap::new();
+    for one in settings.flatten() {
+        held.entry(one.resource.as_str()).or_default().push(one);
+    }
+    let devices = parts().filter_map(|part| match part {
+        Part::Drbd(status) => Some(&status.devices),
+        _ => None,
+    });
+    let syncs = devices
         .flatten()
         .filter_map(|device| Some((device, device.sync.as_ref()?)))
-        .filter(|(_, sync)| !sync.verifies && sync.kib_per_second.is_some_and(|rate| rate > 0.0))
-        .collect();
-    let at = |state: &State| syncs.iter().find(|(device, _)| device.connection == *state);
-    let (source, target) = (at(&State::SyncSource), at(&State::SyncTarget));
-    let Some((device, sync)) = target.or(source) else {
-        return Vec::new();
-    };
+        .filter(|(_, sync)| !sync.verifies && sync.kib_per_second.is_some_and(|rate| rate > 0.0));
+    let minors = minors(&held);
+    // Source and target of each resource.
+    let mut ends: BTreeMap<&str, [Option<Syncing<'_>>; 2]> = BTreeMap::new();
+    for (device, sync) in syncs {
+        let end = match device.connection {
+            State::SyncSource => 0,
+            State::SyncTarget => 1,
+            _ => continue,
+        };
+        if let Some(resource) = resource_of(device, &minors) {
+            ends.entry(resource).or_default()[end].get_or_insert((device, sync));
+        }
+    }
+    let found = ends.into_iter();
+    found
+        .filter_map(|(resource, ends)| of_ends(held.get(resource)?, ends, given))
+        .collect()
+}
+
+/// Which resource a minor number is of; none where the settings do not agree.
+fn minors<'a>(held: &BTreeMap<&'a str, Vec<&'a DrbdSettings>>) -> HashMap<u64, Option<&'a str>> {
+    let mut minors = HashMap::new();
+    for (resource, all) in held {
+        for minor in all.iter().filter_map(|one| one.minor) {
+            let known = minors.entry(minor).or_insert(Some(*resource));
+            *known = known.filter(|name| name == resource);
+        }
+    }
+    minors
+}
+
+/// The resource of a device: as printed, or by its minor number.
+fn resource_of<'a>(device: &'a Drbd, minors: &HashMap<u64, Option<&'a str>>) -> Option<&'a str> {
+    if let Some(name) = &device.resource {
+        return Some(name.as_str());
+    }
+    let minor: u64 = device.name.as_str().parse().ok()?;
+    *minors.get(&minor)?
+}
+
+/// What limits the synchronisation of one resource.
+fn of_ends(
+    held: &[&DrbdSettings],
+    [source, target]: [Option<Syncing<'_>>; 2],
+    given: &Given,
+) -> Option<Finding> {
+    let own = *held.first()?;
+    let (device, sync) = target.or(source)?;
     let mut seen = seen(device, sync, given);
     // Requests of the application wait where it runs.
     seen.application |=
         source.is_some_and(|(device, _)| device.waiting.application.is_some_and(|count| count > 0));
-    let both = all.iter().any(|other| are_ends(own, other)) && source.is_some() && target.is_some();
+    let both =
+        held.iter().any(|other| are_ends(own, other)) && source.is_some() && target.is_some();
     let limit = limits::limit(&seen, own).filter(|_| both);
     let (severity, what) = match limit {
         Some(limit) => (Severity::Limit, limits::words(&limit, &seen, own)),
@@ -545,13 +640,10 @@ pub(super) fn together(transcripts: &[Transcript], given: &Given) -> Vec<Finding
         ),
     };
     let sentence = format!("Device {}: {what}", device.name);
-    let draft = Draft::new("resync-rate", severity, sentence);
     let place = format!("line {}", device.line);
-    vec![
-        draft
-            .figure("rate of the resynchronisation, KiB/s", seen.rate, place)
-            .finding,
-    ]
+    Draft::new("resync-rate", severity, sentence)
+        .figure("rate of the resynchronisation, KiB/s", seen.rate, place)
+        .done()
 }
 
 /// Settings of the two ends of one resource that agree on how to synchronise.

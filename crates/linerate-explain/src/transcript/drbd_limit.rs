@@ -44,7 +44,9 @@ pub(super) enum Limit {
     Application(f64),
     /// The link.
     Network(f64),
-    /// `c-fill-target` over the time that a request takes.
+    /// The target asks for the most that it may, and less arrives.
+    Answer(f64),
+    /// `c-fill-target` or `max-buffers` over the time that a request takes.
     FillTarget {
         /// Kept in flight, KiB.
         fill_kib: f64,
@@ -57,17 +59,20 @@ pub(super) enum Limit {
 pub(super) fn limit(seen: &Seen, settings: &DrbdSettings) -> Option<Limit> {
     let Seen { rate, want, .. } = *seen;
     let positive = |value: Option<f64>| value.filter(|value| *value > 0.0);
-    if settings.plan_ahead_tenths? == 0.0 {
+    // What is asked for, where that is the most.
+    let asked = if settings.plan_ahead_tenths? == 0.0 {
         let fixed = positive(settings.resync_rate_kib_s)?;
         if rate >= FIXED * fixed {
             return Some(Limit::Fixed(fixed));
         }
+        Some(fixed)
     } else {
         let most = positive(settings.max_rate_kib_s)?;
-        if rate.max(want.unwrap_or(0.0)) >= CAP * most {
+        if rate >= CAP * most {
             return Some(Limit::Cap(most));
         }
-    }
+        want.filter(|want| *want >= CAP * most)
+    };
     let least = settings.min_rate_kib_s?;
     if seen.application && rate < TIMES_LEAST * least {
         return Some(Limit::Application(least));
@@ -75,11 +80,30 @@ pub(super) fn limit(seen: &Seen, settings: &DrbdSettings) -> Option<Limit> {
     if let Some(link) = positive(seen.link).filter(|link| rate >= LINK * link) {
         return Some(Limit::Network(link));
     }
-    let fill_kib = positive(settings.fill_target_kib)?;
+    if let Some(asked) = asked {
+        return Some(Limit::Answer(asked));
+    }
+    let fill_kib = in_flight(settings)?;
     (rate > 0.0).then(|| Limit::FillTarget {
         fill_kib,
         turnaround_s: fill_kib / rate,
     })
+}
+
+/// What a target keeps in flight at most, KiB.
+pub(super) fn in_flight(settings: &DrbdSettings) -> Option<f64> {
+    let buffers = settings.max_buffers.filter(|pages| *pages > 0.0);
+    let fill = settings.fill_target_kib.filter(|fill| *fill > 0.0)?;
+    Some(buffers.map_or(fill, |pages| fill.min(pages * PAGE_KIB)))
+}
+
+/// The setting that bounds it.
+pub(super) fn bound(settings: &DrbdSettings) -> &'static str {
+    if in_flight(settings) == settings.fill_target_kib {
+        "c-fill-target"
+    } else {
+        "max-buffers"
+    }
 }
 
 /// Whole KiB or KiB/s.
@@ -124,14 +148,21 @@ pub(super) fn words(limit: &Limit, seen: &Seen, settings: &DrbdSettings) -> Stri
             kib(link),
             most(settings),
         ),
+        Limit::Answer(most) => format!(
+            "the target asks for the most, {} KiB/s, and what answers is slower: {} KiB/s arrive. The candidates are the \
+             network, a disk at either end, and the source, which delays it for its application",
+            kib(most),
+            kib(seen.rate),
+        ),
         Limit::FillTarget {
             fill_kib,
             turnaround_s,
         } => {
             let (next, by) = next(seen, settings, turnaround_s);
+            let bound = bound(settings);
             format!(
-                "c-fill-target limits it: {} KiB in flight over {} KiB/s is a turnaround of {:.1} ms{asked}. Next would be \
-                 {by} ({} KiB/s), from a c-fill-target of {} KiB on",
+                "{bound} limits it: {} KiB in flight over {} KiB/s is a turnaround of {:.1} ms{asked}. Next would be \
+                 {by} ({} KiB/s), from a {bound} of {} KiB on",
                 kib(fill_kib),
                 kib(seen.rate),
                 turnaround_s * 1000.0,
@@ -161,6 +192,7 @@ fn behind_cap(seen: &Seen) -> String {
 fn next(seen: &Seen, settings: &DrbdSettings, turnaround_s: f64) -> (f64, &'static str) {
     let buffers = settings
         .max_buffers
+        .filter(|_| bound(settings) != "max-buffers")
         .map(|pages| pages * PAGE_KIB / turnaround_s);
     [
         (settings.max_rate_kib_s, "c-max-rate"),
@@ -195,9 +227,10 @@ pub(super) fn candidates(seen: &Seen, settings: Option<&DrbdSettings>) -> String
                 kib(cap)
             ));
         }
-        if let Some(fill) = settings.fill_target_kib.filter(|_| seen.rate > 0.0) {
+        if let Some(fill) = in_flight(settings).filter(|_| seen.rate > 0.0) {
             words.push(format!(
-                "c-fill-target ({} KiB{whose}, if a request takes {:.1} ms)",
+                "{} ({} KiB{whose}, if a request takes {:.1} ms)",
+                bound(settings),
                 kib(fill),
                 fill / seen.rate * 1000.0
             ));
@@ -239,10 +272,25 @@ mod tests {
             limit(&seen(3940.0, 4080.0), &capped),
             Some(Limit::Cap(4096.0))
         );
-        // The target asks for the cap, whatever arrives.
+        // The target asks for the cap, and less arrives.
         assert_eq!(
             limit(&seen(1000.0, 4080.0), &capped),
-            Some(Limit::Cap(4096.0))
+            Some(Limit::Answer(4080.0))
+        );
+        assert_eq!(
+            limit(&seen(1000.0, 2048.0), &fixed),
+            Some(Limit::Answer(2048.0))
+        );
+        let few = DrbdSettings {
+            fill_target_kib: Some(10_240.0),
+            max_buffers: Some(128.0),
+            ..defaults.clone()
+        };
+        let small = limit(&seen(5120.0, 8360.0), &few).unwrap();
+        let said = words(&small, &seen(5120.0, 8360.0), &few);
+        assert!(
+            said.starts_with("max-buffers limits it: 512 KiB in flight over 5,120 KiB/s is a turnaround of 100.0 ms"),
+            "{said}"
         );
         let busy = Seen {
             application: true,

@@ -8,12 +8,14 @@ use std::collections::HashMap;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plain_text::PlainText;
-use linerate_model::storage::{GlusterEvent, GlusterKind, GlusterLock, GlusterState};
+use linerate_model::storage::{GlusterEvent, GlusterHeal, GlusterKind, GlusterLock, GlusterState};
 
 use crate::draft::Draft;
 
 /// A lock that is held for so long without a command that succeeds is stuck, s.
 const STUCK_S: f64 = 60.0;
+/// After so long a lock is another one: the timer has freed it, s.
+const TIMER_S: f64 = 180.0;
 
 /// Lines about one lock and one holder, with no command that succeeded between them.
 struct Run<'a> {
@@ -22,6 +24,8 @@ struct Run<'a> {
     last: &'a GlusterEvent,
     lines: usize,
     freed: Option<&'a GlusterEvent>,
+    /// Commands and their outcome are in the input.
+    has_history: bool,
 }
 
 impl Run<'_> {
@@ -67,6 +71,20 @@ pub(super) fn log(events: &[GlusterEvent]) -> (String, Vec<Finding>) {
     (title, findings)
 }
 
+/// A line of `cmd_history.log`.
+fn is_command(event: &GlusterEvent) -> bool {
+    matches!(
+        event.kind,
+        GlusterKind::Succeeded(_) | GlusterKind::Failed { .. }
+    )
+}
+
+/// Whether the timer has freed a lock between two lines.
+fn far(from: &GlusterEvent, to: &GlusterEvent) -> bool {
+    let times = from.at_s.zip(to.at_s);
+    times.is_some_and(|(from, to)| to - from > TIMER_S)
+}
+
 /// Lines about locks, parted where a command on the volume succeeded or the timer freed it, or another holds it.
 fn runs(events: &[GlusterEvent]) -> Vec<Run<'_>> {
     let mut succeeded: HashMap<&str, Vec<f64>> = HashMap::new();
@@ -86,6 +104,7 @@ fn runs(events: &[GlusterEvent]) -> Vec<Run<'_>> {
         let at = times.partition_point(|time| *time <= from);
         times.get(at).is_some_and(|time| *time < to)
     };
+    let has_history = events.iter().any(is_command);
     let mut all: Vec<Run<'_>> = Vec::new();
     // The run of each lock that may go on; of the old lock by its asker as well.
     let mut open: HashMap<(&str, &str), usize> = HashMap::new();
@@ -96,7 +115,7 @@ fn runs(events: &[GlusterEvent]) -> Vec<Run<'_>> {
                 let asker = lock.asker.as_ref().map_or("", |name| name.as_str());
                 let going = open.get(&(volume, asker)).copied().filter(|at| {
                     let run = &all[*at];
-                    run.lock == lock && !between(volume, run.last, event)
+                    run.lock == lock && !far(run.last, event) && !between(volume, run.last, event)
                 });
                 if let Some(run) = going.and_then(|at| all.get_mut(at)) {
                     run.last = event;
@@ -109,6 +128,7 @@ fn runs(events: &[GlusterEvent]) -> Vec<Run<'_>> {
                         last: event,
                         lines: 1,
                         freed: None,
+                        has_history,
                     });
                 }
             }
@@ -132,8 +152,12 @@ fn held(run: &Run<'_>) -> Finding {
         String::new()
     };
     let seconds = run.seconds();
-    let met =
-        seconds.is_some_and(|seconds| seconds < STUCK_S) && run.lines > 1 && run.freed.is_none();
+    // The cluster's lock that the asker holds itself was left behind: no second command holds it.
+    let own = lock.volume.is_none() && lock.asker.as_ref() == Some(&lock.holder);
+    let met = seconds.is_some_and(|seconds| seconds < STUCK_S)
+        && run.lines > 1
+        && run.freed.is_none()
+        && !own;
     let what = match &lock.volume {
         Some(volume) => format!("the lock of volume {volume}"),
         None => "glusterd's cluster lock".to_owned(),
@@ -159,10 +183,15 @@ fn held(run: &Run<'_>) -> Finding {
             } else {
                 ""
             };
+            let history = if run.has_history {
+                ", with no command that succeeded"
+            } else {
+                "; the history of commands (cmd_history.log) is not in the input"
+            };
             (
                 Severity::Limit,
                 format!(
-                    "{at}: {what} is {whose}{often}: stuck for {seconds:.0} s{end}, with no command that succeeded. {}",
+                    "{at}: {what} is {whose}{often}: stuck for {seconds:.0} s{end}{history}. {}",
                     steps(lock)
                 ),
             )
@@ -234,38 +263,9 @@ pub(super) fn state(held: &GlusterState) -> (String, Vec<Finding>) {
         held.peers.len(),
         held.heals.len()
     );
-    let mut wrong = Vec::new();
-    let offline = held.bricks.iter().filter(|one| one.online == Some(false));
-    wrong.extend(offline.map(|one| format!("{} does not run", one.name)));
-    let apart = held.peers.iter().filter(|one| one.connected == Some(false));
-    wrong.extend(apart.map(|one| format!("peer {} is not connected", one.name)));
-    let split = held
-        .heals
-        .iter()
-        .filter(|one| one.split_brain.is_some_and(|count| count > 0));
-    wrong.extend(split.map(|one| {
-        format!(
-            "{} has {} entries in split brain",
-            one.brick,
-            one.split_brain.unwrap_or(0)
-        )
-    }));
-    let unknown = held.heals.iter().filter(|one| one.entries.is_none());
-    wrong.extend(unknown.map(|one| {
-        format!(
-            "what {} has to heal is not known ({})",
-            one.brick, one.status
-        )
-    }));
     let mut findings = Vec::new();
-    if !wrong.is_empty() {
-        wrong.truncate(16);
-        findings.push(Finding::new(
-            "cluster-state",
-            Severity::Limit,
-            wrong.join("; "),
-        ));
-    }
+    findings.extend(split_brain(held));
+    findings.extend(health(held));
     if held.refused > 0 {
         findings.push(Finding::new(
             "cluster-lock",
@@ -285,27 +285,76 @@ pub(super) fn state(held: &GlusterState) -> (String, Vec<Finding>) {
             format!("gluster answers: {}", errors.join("; ")),
         ));
     }
-    let heal: u64 = held
-        .heals
-        .iter()
-        .filter_map(|one| one.entries)
-        .fold(0, u64::saturating_add);
-    if wrong.is_empty() && held.bricks.len() + held.peers.len() + held.heals.len() > 0 {
-        let (severity, heals) = if heal > 0 {
-            (Severity::Note, format!("{heal} entries are to be healed"))
-        } else {
-            (Severity::Healthy, "nothing is to be healed".to_owned())
-        };
-        let runs = format!(
-            "All {} bricks and daemons run, no peer is disconnected",
-            held.bricks.len()
-        );
-        let said = if held.heals.is_empty() {
-            runs
-        } else {
-            format!("{runs}; {heals}")
-        };
-        findings.insert(0, Finding::new("cluster-state", severity, said));
-    }
     (title, findings)
+}
+
+/// Names that are said at most.
+const NAMES: usize = 16;
+
+/// Copies of which none is known to be the good one.
+fn split_brain(held: &GlusterState) -> Option<Finding> {
+    let split = |heal: &&GlusterHeal| heal.split_brain.is_some_and(|count| count > 0);
+    let of = |heal: &GlusterHeal| {
+        let count = heal.split_brain.unwrap_or(0);
+        format!("{} has {count} entries in split brain", heal.brick)
+    };
+    let bricks = held.heals.iter().filter(split);
+    let said: Vec<String> = bricks.take(NAMES).map(of).collect();
+    (!said.is_empty()).then(|| {
+        Finding::new(
+            "cluster-state",
+            Severity::Limit,
+            format!(
+                "{}: they are not healed by themselves. Look which copy is the good one before `gluster volume heal VOLUME \
+                 split-brain` is told; delete nothing on a brick. linerate changed nothing",
+                said.join("; ")
+            ),
+        )
+    })
+}
+
+/// What does not run or is not reached, and what is to be healed.
+fn health(held: &GlusterState) -> Option<Finding> {
+    let mut wrong = Vec::new();
+    let offline = held.bricks.iter().filter(|one| one.online == Some(false));
+    wrong.extend(offline.map(|one| format!("{} does not run", one.name)));
+    let apart = held.peers.iter().filter(|one| one.connected == Some(false));
+    wrong.extend(apart.map(|one| format!("peer {} is not connected", one.name)));
+    let unknown = |one: &&GlusterHeal| one.entries.is_none() && one.split_brain.is_none();
+    let unknown = held.heals.iter().filter(unknown);
+    wrong.extend(unknown.map(|one| {
+        format!(
+            "what {} has to heal is not known ({})",
+            one.brick, one.status
+        )
+    }));
+    wrong.truncate(NAMES);
+    let entries = held.heals.iter().filter_map(|one| one.entries);
+    let heal = entries.reduce(u64::saturating_add);
+    let severity = match heal {
+        _ if !wrong.is_empty() => Severity::Limit,
+        None | Some(0) => Severity::Healthy,
+        Some(_) => Severity::Note,
+    };
+    let mut said = wrong;
+    if said.is_empty() {
+        said.extend(well(held));
+    }
+    said.extend(heal.map(|count| match count {
+        0 => "nothing is to be healed".to_owned(),
+        count => format!("{count} entries are to be healed"),
+    }));
+    (!said.is_empty()).then(|| Finding::new("cluster-state", severity, said.join("; ")))
+}
+
+/// What runs and is connected, of what was read.
+fn well(held: &GlusterState) -> Option<String> {
+    let bricks = held.bricks.len();
+    let runs = (bricks > 0).then(|| format!("All {bricks} bricks and daemons run"));
+    let reached = (!held.peers.is_empty()).then_some(match &runs {
+        Some(_) => "no peer is disconnected",
+        None => "No peer is disconnected",
+    });
+    let said: Vec<&str> = runs.as_deref().into_iter().chain(reached).collect();
+    (!said.is_empty()).then(|| said.join(", "))
 }

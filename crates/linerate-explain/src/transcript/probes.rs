@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{CopySummary, CopyTool, CrashRun, FioJob, Iozone};
 use linerate_model::transcript::{Given, Part, Transcript};
 use linerate_model::units::{BitRate, Bytes, grouped, whole};
@@ -74,8 +75,11 @@ fn job(job: &FioJob) -> Vec<Finding> {
                 .finding,
         );
     }
-    let caution = if ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine)
-        && depth > 1
+    let caution = if engine.is_empty() && depth > 1 && !job.options.is_empty() {
+        Some(format!(
+            "no ioengine is set, which is psync on Linux: it makes one request at a time, so the depth was 1 and not {depth}"
+        ))
+    } else if ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine) && depth > 1
     {
         Some(format!(
             "the engine {engine} makes one request at a time, so iodepth {depth} had no effect"
@@ -286,15 +290,15 @@ fn group(name: &str, options: &str, runs: &[&CrashRun]) -> Finding {
     } else {
         format!(" ({options})")
     };
-    let synced = runs
-        .iter()
-        .flat_map(|run| &run.results)
+    let results = runs.iter().flat_map(|run| &run.results);
+    let synced: Vec<&PlainText> = results
         .filter(|(what, _)| what.ends_with("-fsync"))
-        .all(|(_, result)| !is_lost(result));
-    let synced = if synced {
-        "; with fsync none is ever empty"
-    } else {
-        "; even with fsync files are empty"
+        .map(|(_, result)| result)
+        .collect();
+    let synced = match synced.iter().any(|result| is_lost(result)) {
+        true => "; even with fsync files are empty",
+        false if synced.is_empty() => "",
+        false => "; with fsync none is ever empty",
     };
     let window = window(runs).map_or_else(String::new, |(lost, safe)| {
         let safe = safe.map_or_else(String::new, |safe| format!(", and not at {safe:.0} s"));

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plain_text::PlainText;
-use linerate_model::storage::{Array, ArraySync, Arrays, LogicalVolume, Volumes};
+use linerate_model::storage::{Array, ArraySync, Arrays, LogicalVolume, VolumeGroup, Volumes};
 use linerate_model::units::{Bytes, grouped};
 
 use crate::draft::{Draft, limit_if};
@@ -32,43 +32,26 @@ pub(super) fn arrays(held: &Arrays) -> (String, Vec<Finding>) {
 
 fn array(array: &Array) -> Finding {
     let faulty = names(array, 'F');
-    let missing = array.up.contains('_');
-    let inactive = !array.state.starts_with("active");
-    let mut sentence = array.level.as_ref().map_or_else(
-        || format!("{}: {}", array.name, array.state),
-        |level| format!("{}: {level}", array.name),
-    );
+    let missing = missing(array);
+    let mut sentence = match &array.level {
+        Some(level) => format!("{}: {level}", array.name),
+        None => format!("{}: {}", array.name, array.state),
+    };
     if let Some([disks, up]) = array.disks {
         let _ = write!(sentence, " of {disks}, {up} up");
     }
-    if missing {
-        let lost = array.up.chars().filter(|c| *c == '_').count();
-        let _ = write!(
-            sentence,
-            ": {lost} missing ([{}]). Replace the disk, `mdadm /dev/{} --add DEVICE`",
-            array.up, array.name
-        );
-    }
+    sentence.extend(missing.clone());
     if !faulty.is_empty() {
         let _ = write!(sentence, "; faulty: {}", faulty.join(", "));
     }
-    let spares = names(array, 'S');
-    if !spares.is_empty() {
-        let _ = write!(sentence, "; spare: {}", spares.join(", "));
-    }
+    sentence.push_str(&spares(array));
     if let Some(sync) = &array.sync {
         sentence.push_str(&progress(array, sync));
     }
     let mismatches = array.mismatches.filter(|count| *count > 0);
-    if let Some(count) = mismatches {
-        let _ = write!(
-            sentence,
-            "; mismatch_cnt is {} sectors: copies differ (harmless for swap on RAID1 and RAID10, md(4))",
-            grouped(count)
-        );
-    }
+    sentence.extend(mismatches.map(|count| differ(array, count)));
     let severity = match &array.sync {
-        _ if missing || inactive || !faulty.is_empty() => Severity::Limit,
+        _ if missing.is_some() || is_down(array) || !faulty.is_empty() => Severity::Limit,
         Some(_) => Severity::Note,
         None if mismatches.is_some() || array.disks.is_none() => Severity::Note,
         None => Severity::Healthy,
@@ -81,6 +64,92 @@ fn array(array: &Array) -> Finding {
             format!("line {}", array.line),
         )
         .finding
+}
+
+/// Not assembled, or given up by the kernel.
+fn is_down(array: &Array) -> bool {
+    !array.state.starts_with("active")
+}
+
+/// Said where members that are added, or an array that is created, may end what is left of the data.
+const NOTHING: &str = "Add, create and zero nothing: compare `mdadm --examine` of all members (Events), and try to assemble copies \
+                       of them only";
+
+/// What is missing, and what to do about it.
+fn missing(array: &Array) -> Option<String> {
+    if array.state.starts_with("inactive") {
+        let members: Vec<&str> = array.members.iter().map(|one| one.name.as_str()).collect();
+        return Some(format!(
+            ": not assembled (a container of external metadata is always so); its members here: {}. {NOTHING}",
+            members.join(", ")
+        ));
+    }
+    let lost = array.up.chars().filter(|c| *c == '_').count();
+    let lost = lost.max(names(array, 'F').len() * usize::from(array.up.is_empty()));
+    if lost == 0 {
+        return is_down(array).then(|| format!(": the kernel gave it up. {NOTHING}"));
+    }
+    let shown = if array.up.is_empty() {
+        String::new()
+    } else {
+        format!(" ([{}])", array.up)
+    };
+    let level = array.level.as_ref().map_or("", |level| level.as_str());
+    let rebuilt = array
+        .sync
+        .as_ref()
+        .is_some_and(|sync| sync.action == "recovery");
+    let (sure, may) = survives(array);
+    Some(if lost > may {
+        format!(": {lost} missing{shown}, more than {level} survives. {NOTHING}")
+    } else if lost > sure {
+        format!(": {lost} missing{shown}, which may be more than {level} survives. {NOTHING}")
+    } else if rebuilt {
+        format!(": {lost} missing{shown}, which a spare replaces")
+    } else {
+        format!(
+            ": {lost} missing{shown}. Replace the disk, `mdadm /dev/{} --add DEVICE`",
+            array.name
+        )
+    })
+}
+
+/// How many members may be missing: of whatever place, and of the best places.
+fn survives(array: &Array) -> (usize, usize) {
+    let disks = array
+        .disks
+        .map_or(array.members.len() as u64, |[disks, _]| disks);
+    let disks = usize::try_from(disks).unwrap_or(usize::MAX);
+    match array.level.as_ref().map_or("", |level| level.as_str()) {
+        "raid1" => (disks.saturating_sub(1), disks.saturating_sub(1)),
+        "raid4" | "raid5" => (1, 1),
+        "raid6" => (2, 2),
+        "raid10" => {
+            let copies = usize::try_from(array.copies.unwrap_or(2))
+                .unwrap_or(2)
+                .max(1);
+            (copies - 1, disks - disks.div_ceil(copies))
+        }
+        _ => (0, 0),
+    }
+}
+
+/// `; spare: sde1`; members of an array that is not assembled all bear that letter.
+fn spares(array: &Array) -> String {
+    let spares = names(array, 'S');
+    if spares.is_empty() || array.state.starts_with("inactive") {
+        return String::new();
+    }
+    format!("; spare: {}", spares.join(", "))
+}
+
+/// What a check found.
+fn differ(array: &Array, count: u64) -> String {
+    let what = match array.level.as_ref().map_or("", |level| level.as_str()) {
+        "raid4" | "raid5" | "raid6" => "data and parity differ",
+        _ => "copies differ (harmless for swap on RAID1 and RAID10, md(4))",
+    };
+    format!("; mismatch_cnt is {} sectors: {what}", grouped(count))
 }
 
 /// Members with this mark.
@@ -119,9 +188,14 @@ fn progress(array: &Array, sync: &ArraySync) -> String {
         let limit = most.unwrap_or(SPEED_MAX);
         let whose = if most.is_some() { "" } else { "'s default" };
         if near(limit) && rate <= limit.saturating_mul(2) {
+            let unchanged = if most.is_some() {
+                ""
+            } else {
+                ", if it is unchanged"
+            };
             let _ = write!(
                 text,
-                ": sync_speed_max{whose} ({} KiB/s) limits it; raise it while the disks are idle",
+                ": sync_speed_max{whose} ({} KiB/s) limits it{unchanged}; raise it while the disks are idle",
                 grouped(limit)
             );
         } else if least.is_some_and(|least| rate <= least.saturating_add(least / 20)) {
@@ -129,9 +203,14 @@ fn progress(array: &Array, sync: &ArraySync) -> String {
         } else {
             let _ = write!(
                 text,
-                ", {:.0} % of sync_speed_max{whose} ({} KiB/s), which is not the limit",
+                ", {:.0} % of sync_speed_max{whose} ({} KiB/s), which is not the limit{}",
                 rate as f64 / limit.max(1) as f64 * 100.0,
-                grouped(limit)
+                grouped(limit),
+                if most.is_some() {
+                    ""
+                } else {
+                    ", if it is unchanged"
+                },
             );
         }
     }
@@ -161,7 +240,57 @@ pub(super) fn volumes(held: &Volumes) -> (String, Vec<Finding>) {
         let key: [&str; 2] = [&one.group, &one.name];
         last.remove(&key).and_then(volume)
     });
-    (title, findings.collect())
+    let partial = held.groups.iter().filter_map(group);
+    (title, partial.chain(findings).collect())
+}
+
+/// A group of which a device is missing: the fourth letter of its attributes (vgs(8)).
+fn group(group: &VolumeGroup) -> Option<Finding> {
+    (group.attributes.as_bytes().get(3) == Some(&b'p')).then(|| {
+        Finding::new(
+            "raid-state",
+            Severity::Limit,
+            format!(
+                "{}: a physical volume of the group is missing (partial): find it by `pvs`; `vgreduce --removemissing` gives up what \
+                 was on it",
+                group.name
+            ),
+        )
+    })
+}
+
+/// From this share on a thin pool is to be extended, %.
+const POOL_FULL: f64 = 80.0;
+
+/// Thin pools that run full, and snapshots that did.
+fn full(volume: &LogicalVolume, name: &str) -> Option<Finding> {
+    if volume.attributes.as_bytes().get(4) == Some(&b'I') {
+        let sentence = format!(
+            "{name}: the snapshot is invalid, as it ran full: what it held is lost, the origin is not touched"
+        );
+        return Some(Finding::new("raid-state", Severity::Limit, sentence));
+    }
+    let is_pool = volume.attributes.starts_with('t');
+    let most = volume.used_percent.iter().flatten().copied();
+    let most = most.fold(0.0, f64::max);
+    if !is_pool || most < POOL_FULL {
+        return None;
+    }
+    let share = |value: Option<f64>| {
+        value.map_or_else(|| "not printed".to_owned(), |share| format!("{share} %"))
+    };
+    let [data, metadata] = volume.used_percent;
+    let sentence = format!(
+        "{name}: the thin pool's data are used to {}, its metadata to {}: when one is full, writes of all its volumes fail. Extend \
+         it first (`lvextend -L`, `lvextend --poolmetadatasize`)",
+        share(data),
+        share(metadata)
+    );
+    let place = format!("line {}", volume.line);
+    Draft::new("raid-state", Severity::Limit, sentence)
+        .figure("data, % used", data, &*place)
+        .figure("metadata, % used", metadata, place)
+        .done()
 }
 
 /// A size: bytes where it has no unit, as in JSON with `--units b --nosuffix`.
@@ -174,6 +303,9 @@ fn size(text: &PlainText) -> String {
 
 fn volume(volume: &LogicalVolume) -> Option<Finding> {
     let name = format!("{}/{} ({})", volume.group, volume.name, size(&volume.size));
+    if let Some(finding) = full(volume, &name) {
+        return Some(finding);
+    }
     let place = format!("line {}", volume.line);
     let copied = volume.copied_percent;
     let kind = volume.attributes.chars().next().unwrap_or('-');
@@ -201,7 +333,7 @@ fn volume(volume: &LogicalVolume) -> Option<Finding> {
             );
             Draft::new("mirror-log", limit_if(volume.log.is_none()), sentence)
         }
-        ('r' | 'R', segment) => {
+        ('r' | 'R', segment) if !segment.is_some_and(|name| name.starts_with("raid0")) => {
             let action = volume
                 .action
                 .as_ref()
@@ -226,7 +358,7 @@ fn volume(volume: &LogicalVolume) -> Option<Finding> {
             );
             Draft::new("raid-state", severity, sentence)
         }
-        (_, Some("striped")) => Draft::new(
+        (_, Some("striped" | "raid0" | "raid0_meta")) => Draft::new(
             "raid-state",
             Severity::Note,
             format!(

@@ -109,11 +109,7 @@ fn stripes(mount: &Mount, held: &Geometry) -> Option<Finding> {
     };
     let name = format!("{} ({})", mount.device, mount.kind);
     let place = format!("line {}", mount.line);
-    let remedy = match mount.kind.as_str() {
-        "xfs" => "mkfs.xfs -d su=,sw= , or mount with sunit=,swidth=",
-        _ => "tune2fs -E stride=,stripe_width=",
-    };
-    let Some([least, best]) = held.io_bytes else {
+    let Some([least, best]) = held.io_bytes.filter(|[_, best]| *best > 0) else {
         let [unit, width] = known?;
         let unit = if unit > 0 {
             format!(", units of {unit} bytes")
@@ -127,6 +123,7 @@ fn stripes(mount: &Mount, held: &Geometry) -> Option<Finding> {
             .figure("stripe width, bytes", width, place)
             .done();
     };
+    let remedy = remedy(mount, [least, best]);
     let (severity, said) = match known {
         Some([unit, width]) if width == best && (unit == 0 || unit == least) => (
             Severity::Healthy,
@@ -138,13 +135,13 @@ fn stripes(mount: &Mount, held: &Geometry) -> Option<Finding> {
             Severity::Limit,
             format!(
                 "{name} is laid out for stripes of {width} bytes in units of {unit}, and its device has {best} in units of {least}: writes \
-                 of whole stripes are split ({remedy})"
+                 of whole stripes are split. {remedy}"
             ),
         ),
         None => (
             Severity::Limit,
             format!(
-                "{name} does not know the stripes of its device ({best} bytes in units of {least}): {remedy}"
+                "{name} does not know the stripes of its device ({best} bytes in units of {least}). {remedy}"
             ),
         ),
     };
@@ -156,4 +153,24 @@ fn stripes(mount: &Mount, held: &Geometry) -> Option<Finding> {
         )
         .figure("optimal_io_size of the device, bytes", best, place)
         .done()
+}
+
+/// What tells the file system the stripes of its device: never by making it anew while it holds files.
+fn remedy(mount: &Mount, [least, best]: [u64; 2]) -> String {
+    if mount.kind == "xfs" {
+        let (unit, width) = (least / 512, best / 512);
+        let made = match best.checked_div(least) {
+            Some(units) if units > 0 => format!("su={least},sw={units}"),
+            _ => "su=,sw=".to_owned(),
+        };
+        return format!(
+            "Mount it with `-o sunit={unit},swidth={width}` (sectors of 512 bytes); `mkfs.xfs -d {made}` is for a new file system: \
+             it erases"
+        );
+    }
+    let (stride, width) = (least / 4096, best / 4096);
+    format!(
+        "Mount it with `-o stripe={width}`, or `tune2fs -E stride={stride},stripe_width={width} {}` (blocks of 4 KiB; files stay)",
+        mount.device
+    )
 }

@@ -12,6 +12,8 @@ use crate::draft::Draft;
 
 /// From this share of the time on a device is called busy, %.
 const BUSY: f64 = 80.0;
+/// From this mean queue on a busy device is full: one that serves several requests at once is busy with one.
+const FULL: f64 = 2.0;
 /// A mean write time above this is none, ms: the block layer gives up a request after 30 s (`BLK_MAX_TIMEOUT` of the
 /// kernel allows 5 s to minutes; SCSI's and virtio's default is 30 s). So a field with few writes has not wrapped.
 const LONGEST: f64 = 30_000.0;
@@ -125,42 +127,86 @@ fn is_stacked(device: &Device) -> bool {
 }
 
 fn busy(block: &IostatBlock) -> Option<Finding> {
-    let used: Vec<(&str, f64)> = block
+    let used: Vec<(&Device, f64)> = block
         .devices
         .iter()
-        .filter_map(|device| Some((device.name.as_str(), value(block, device, &USED)?)))
-        .filter(|(name, used)| *used >= BUSY && !name.starts_with("md") && !name.starts_with("dm-"))
+        .filter_map(|device| Some((device, value(block, device, &USED)?)))
+        .filter(|(device, used)| {
+            let name = &device.name;
+            *used >= BUSY && !name.starts_with("md") && !name.starts_with("dm-")
+        })
         .collect();
     if used.is_empty() {
         return None;
     }
-    let members = block
-        .devices
-        .iter()
-        .filter(|device| !is_stacked(device))
-        .count();
     let text: Vec<String> = used
         .iter()
-        .map(|(name, used)| format!("{name} {used:.0} %"))
+        .map(|(device, used)| format!("{} {used:.0} %", device.name))
         .collect();
-    let who = match (used.len(), members) {
-        (2, 2) => "Both members are busy".to_owned(),
-        (one, all) if one == all => format!("All {all} members are busy"),
-        (some, all) => format!("{some} of {all} members are busy"),
-    };
+    let (severity, verdict) = limit_of(block, &used);
     let figures = used
         .iter()
-        .map(|(name, used)| Figure::new("busy, % of the time", *used, *name));
-    Draft::new(
-        "disk-busy",
+        .map(|(device, used)| Figure::new("busy, % of the time", *used, &*device.name));
+    let who = who(block, used.len());
+    let sentence = format!("{who}: {} of the time{verdict}", text.join(", "));
+    Draft::new("disk-busy", severity, sentence)
+        .figures(figures)
+        .done()
+}
+
+/// Whether busy devices are the limit: those are in which requests queue.
+fn limit_of(block: &IostatBlock, used: &[(&Device, f64)]) -> (Severity, String) {
+    let waits = |device: &Device| value(block, device, &QUEUE).is_some_and(|queue| queue >= FULL);
+    let devices = used.iter().map(|(device, _)| *device);
+    let full: Vec<&Device> = devices.filter(|device| waits(device)).collect();
+    if full.is_empty() {
+        let text = ", which does not say that it is full: requests hardly queue";
+        return (Severity::Note, text.to_owned());
+    }
+    let names: Vec<&str> = full.iter().map(|device| device.name.as_str()).collect();
+    let which = match (full.len() == used.len(), full.len()) {
+        (true, 1) => "the disk is the limit".to_owned(),
+        (true, _) => "the disks are the limit".to_owned(),
+        (false, _) => format!("the limit is {}, where requests queue", names.join(", ")),
+    };
+    let kind = requests(block, &full);
+    (
         Severity::Limit,
-        format!(
-            "{who}: {} of the time; the disks are the limit, further writes will queue",
-            text.join(", ")
-        ),
+        format!("; {which}, further {kind} will queue"),
     )
-    .figures(figures)
-    .done()
+}
+
+/// `Both members are busy`, of so many.
+fn who(block: &IostatBlock, busy: usize) -> String {
+    let all = block.devices.iter().filter(|device| !is_stacked(device));
+    let all = all.count();
+    let name = if block.devices.iter().any(is_stacked) {
+        "members"
+    } else {
+        "disks"
+    };
+    match (busy, all) {
+        (1, 1) => "The disk is busy".to_owned(),
+        (2, 2) => format!("Both {name} are busy"),
+        (one, all) if one == all => format!("All {all} {name} are busy"),
+        (1, all) => format!("1 of {all} {name} is busy"),
+        (some, all) => format!("{some} of {all} {name} are busy"),
+    }
+}
+
+/// What devices are asked for: reads, writes or both.
+fn requests(block: &IostatBlock, devices: &[&Device]) -> &'static str {
+    let sum = |names: &[&str]| -> f64 {
+        let each = devices.iter();
+        each.filter_map(|device| value(block, device, names)).sum()
+    };
+    let (reads, writes) = (sum(&["r/s"]), sum(&WRITES));
+    let share = reads / (reads + writes);
+    match share {
+        _ if share >= 0.8 => "reads",
+        _ if share <= 0.2 => "writes",
+        _ => "reads and writes",
+    }
 }
 
 /// What the members of stacked devices wrote, a second.

@@ -228,6 +228,12 @@ pub struct Drbd {
     /// Requests of the application are held back.
     #[serde(default)]
     pub suspended: bool,
+    /// Whether this end and the peer are diskless clients, which are meant to have no disk.
+    #[serde(default)]
+    pub clients: [bool; 2],
+    /// This end has too few peers to go on (`quorum:no`).
+    #[serde(default)]
+    pub quorum_lost: bool,
     /// Requests that wait.
     #[serde(default)]
     pub waiting: DrbdWaiting,
@@ -347,6 +353,8 @@ pub enum DrbdMessageKind {
     StateRefused,
     /// Both ends wrote while they were apart.
     SplitBrain,
+    /// The same, and the kernel chose whose writes are dropped.
+    SplitBrainSolved,
     /// The two ends' data have nothing in common.
     Unrelated,
     /// The tool does not know an option: an older drbd-utils or module.

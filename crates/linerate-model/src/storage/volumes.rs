@@ -124,6 +124,9 @@ pub struct LogicalVolume {
     pub log: Option<PlainText>,
     /// Copied so far, %.
     pub copied_percent: Option<f64>,
+    /// What of a thin pool's data and metadata is used, %.
+    #[serde(default)]
+    pub used_percent: [Option<f64>; 2],
     /// `segtype`: `linear`, `striped`, `mirror`, `raid10` …
     #[serde(default)]
     pub segment: Option<PlainText>,

@@ -231,7 +231,18 @@ fn heal(text: &str, parts: &mut [Part]) -> bool {
     let Some(Part::GlusterState(held)) = parts.last_mut() else {
         return false;
     };
-    let (Some(heal), Some((key, value))) = (held.heals.last_mut(), text.split_once(": ")) else {
+    let Some(heal) = held.heals.last_mut() else {
+        return false;
+    };
+    // Entries by their path or identity; one in split brain says so.
+    let is_entry = text.starts_with('/') || text.starts_with("<gfid:");
+    if is_entry && heal.entries.is_none() {
+        if text.ends_with("Is in split-brain") {
+            heal.split_brain = Some(heal.split_brain.unwrap_or(0).saturating_add(1));
+        }
+        return true;
+    }
+    let Some((key, value)) = text.split_once(": ") else {
         return false;
     };
     match key {

@@ -58,6 +58,16 @@ pub(super) fn logical(
     {
         return None;
     }
+    let mut shares = rest
+        .iter()
+        .filter_map(|word| printed(word).filter(|_| word.contains('.')))
+        .map(|number| number.value);
+    // A thin pool has no copies, but two shares that are used.
+    let (used_percent, copied_percent) = if attributes.starts_with('t') {
+        ([shares.next(), shares.next()], None)
+    } else {
+        ([None; 2], shares.next())
+    };
     volumes(parts).volumes.push(LogicalVolume {
         line,
         name: (*name).into(),
@@ -68,10 +78,8 @@ pub(super) fn logical(
             .iter()
             .find(|word| word.contains("_mlog") || word.contains("_log"))
             .map(|word| (*word).into()),
-        copied_percent: rest
-            .iter()
-            .find_map(|word| printed(word).filter(|_| word.contains('.')))
-            .map(|number| number.value),
+        copied_percent,
+        used_percent,
         ..LogicalVolume::default()
     });
     Some(())
@@ -168,6 +176,10 @@ fn logical_json(row: &Value, line: usize) -> LogicalVolume {
             .or_else(|| present("sync_percent"))
             .and_then(|text| printed(&text))
             .map(|number| number.value),
+        used_percent: ["data_percent", "metadata_percent"].map(|key| {
+            let number = present(key).and_then(|text| printed(&text));
+            number.map(|number| number.value)
+        }),
         segment: present("segtype").map(Into::into),
         stripes: present("stripes").and_then(|text| text.parse().ok()),
         action: present("raid_sync_action").map(Into::into),

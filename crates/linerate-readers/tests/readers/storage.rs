@@ -249,6 +249,31 @@ fn a_limit_is_named_with_both_ends_settings_and_only_then() {
         whole(&show(b, a, "4M")),
     ]);
     assert!(both.contains("c-max-rate limits it: 3,940 KiB/s are 96 % of its 4,096 KiB/s; the target asks for 4,080 KiB/s"), "{both}");
+    // Another device of the same hosts has other settings.
+    let other = |sync: Transcript| {
+        let mut sync = sync;
+        for part in &mut sync.parts {
+            if let Part::Drbd(status) = part {
+                status.devices[0].name = "7".into();
+            }
+        }
+        sync
+    };
+    let elsewhere = said_of(vec![
+        other(source()),
+        whole(&show(a, b, "4M")),
+        target(),
+        whole(&show(b, a, "4M")),
+    ]);
+    assert!(elsewhere.contains("the candidates are"), "{elsewhere}");
+    assert!(!elsewhere.contains("limits it:"), "{elsewhere}");
+    let neither = said_of(vec![
+        other(source()),
+        whole(&show(a, b, "4M")),
+        other(target()),
+        whole(&show(b, a, "4M")),
+    ]);
+    assert!(!neither.contains("limits it:"), "{neither}");
     // Ends that do not agree are not both ends.
     let apart = said_of(vec![
         source(),
@@ -274,6 +299,237 @@ fn messages_of_drbd_are_told_once_each() {
         finding
             .sentence
             .contains("Both ends were written to while they were apart")
+    );
+}
+
+const COUNTERS: &str = "\n    ns:0 nr:0 dw:0 dr:0 al:8 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:f oos:4096";
+
+#[test]
+fn what_drbd_refuses_is_forced_only_where_no_end_ever_had_data() {
+    let refused = |state: &str| {
+        format!(
+            "[ 1.1] block drbd1: State change failed: Need access to UpToDate data\n[ 1.2] block drbd1:   state = {{ {state} r----- }}\n\
+             [ 1.3] block drbd1:  wanted = {{ {state} r----- }}\n1: State change failed: (-2) Need access to UpToDate data\n"
+        )
+    };
+    says(
+        &refused("cs:Connected ro:Secondary/Secondary ds:Inconsistent/Inconsistent"),
+        &["neither end has up-to-date data", "primary --force"],
+    );
+    for state in [
+        "cs:WFConnection ro:Secondary/Unknown ds:Outdated/DUnknown",
+        "cs:WFConnection ro:Secondary/Unknown ds:Inconsistent/DUnknown",
+        "cs:Connected ro:Secondary/Secondary ds:Inconsistent/Outdated",
+    ] {
+        says(
+            &refused(state),
+            &[
+                "reaches nobody who has: bring the peer that has them back, and never force this end",
+                "! primary --force",
+            ],
+        );
+    }
+    let alone = "1: State change failed: (-2) Need access to UpToDate data\n";
+    says(
+        alone,
+        &[
+            "the states of the disks are not in the input",
+            "never force this end",
+            "Only where both ends are connected and Inconsistent",
+        ],
+    );
+    let said = said_of(vec![whole(alone)]);
+    assert!(said.find("never force") < said.find("primary --force"));
+}
+
+#[test]
+fn suspended_requests_and_this_ends_disk_are_said_before_the_connection() {
+    let of = |state: &str| said_of(vec![whole(&proc_drbd(&format!("{state}{COUNTERS}")))]);
+    let said = of(" 1: cs:WFConnection ro:Primary/Unknown ds:UpToDate/DUnknown C s-----");
+    assert!(
+        said.find("are held back").unwrap() < said.find("Check that the peer is up").unwrap(),
+        "{said}"
+    );
+    let said = of(" 1: cs:StandAlone ro:Secondary/Unknown ds:Outdated/DUnknown   r-----");
+    assert!(said.contains("This end's data are old"), "{said}");
+    assert!(!said.contains("--discard-my-data"), "{said}");
+    let said = of(" 1: cs:StandAlone ro:Primary/Unknown ds:Failed/DUnknown   r-----");
+    assert!(said.contains("This end has no disk"), "{said}");
+    assert!(!said.contains("--discard-my-data"), "{said}");
+    let said = of(" 1: cs:WFConnection ro:Secondary/Unknown ds:Inconsistent/DUnknown C r-----");
+    assert!(
+        said.contains("it reaches nobody who has up-to-date data"),
+        "{said}"
+    );
+    says(
+        "home role:Primary suspended:quorum\n  disk:UpToDate quorum:no blocked:upper\n  nodeB connection:Connecting\n  nodeC connection:Connecting\n",
+        &["This end has lost its quorum", "! resume-io"],
+    );
+}
+
+#[test]
+fn a_split_brain_that_is_solved_leaves_nothing_to_discard() {
+    let line = "Nov 25 10:00:01 n1 kernel: block drbd1: Split-Brain detected, 1 primaries, automatically solved. Sync from";
+    says(
+        &format!("{line} peer node\n"),
+        &[
+            "it copies from the peer, and this node's writes of that time are dropped",
+            "The connection stays",
+            "! --discard-my-data",
+        ],
+    );
+    says(
+        &format!("{line} this node\n"),
+        &["it copies from this node, and the peer's writes"],
+    );
+}
+
+#[test]
+fn clients_without_a_disk_and_what_was_destroyed_are_no_faults() {
+    let client = "home role:Secondary\n  disk:Diskless client:yes\n  nodeB role:Primary\n    peer-disk:UpToDate\n";
+    says(client, &["with no data", "! attach"]);
+    says(&client.replace("yes", "no"), &["`drbdadm attach home`"]);
+    let events = "2026-11-23T23:59:58.1+00:00 exists resource name:home role:Secondary suspended:no\n\
+         2026-11-23T23:59:58.1+00:00 exists connection name:home peer-node-id:1 conn-name:b connection:Connected role:Primary\n\
+         2026-11-23T23:59:58.1+00:00 exists device name:home volume:0 minor:0 disk:UpToDate\n\
+         2026-11-23T23:59:58.1+00:00 exists peer-device name:home peer-node-id:1 conn-name:b volume:0 replication:Established peer-disk:UpToDate\n\
+         2026-11-24T02:00:18.1+00:00 destroy peer-device name:home peer-node-id:1 conn-name:b volume:0\n\
+         2026-11-24T02:00:18.1+00:00 destroy connection name:home peer-node-id:1 conn-name:b\n";
+    says(events, &["1 device(s)", "does not try to connect"]);
+    let end = "2026-11-24T02:00:18.1+00:00 destroy device name:home volume:0\n\
+         2026-11-24T02:00:18.1+00:00 destroy resource name:home\n";
+    says(&format!("{events}{end}"), &["No resource is configured"]);
+    says(
+        &format!(
+            "{events}{end}{events}{end}{}",
+            &events[..events.find("2026-11-24").unwrap()]
+        ),
+        &["1 device(s)", "nothing to synchronise (Established)"],
+    );
+}
+
+#[test]
+fn of_several_peers_all_are_asked_who_has_the_data() {
+    let third = |of_c: &str| {
+        format!(
+            "data role:Secondary\n  disk:Inconsistent\n  nodeB role:Secondary\n    peer-disk:Inconsistent\n  nodeC {of_c}\n"
+        )
+    };
+    for of_c in [
+        "role:Secondary\n    peer-disk:UpToDate",
+        "role:Secondary\n    replication:SyncTarget peer-disk:UpToDate done:12.30",
+        "connection:Connecting",
+        "role:Primary\n    peer-disk:Inconsistent",
+    ] {
+        says(&third(of_c), &["! primary --force"]);
+    }
+    says(
+        &third("role:Secondary\n    peer-disk:Inconsistent"),
+        &["primary --force data"],
+    );
+    says(
+        "home role:Secondary\n  disk:UpToDate\n  nodeB role:Primary\n    peer-disk:UpToDate\n  nodeC role:Secondary\n    peer-disk:UpToDate\n",
+        &["! No end is primary"],
+    );
+    says(
+        "home role:Primary\n  disk:UpToDate\n  nodeB role:Secondary\n    peer-disk:UpToDate\n  nodeC connection:StandAlone\n",
+        &[
+            "`drbdadm connect --discard-my-data home:PEER`",
+            "`home:nodeC`",
+        ],
+    );
+}
+
+/// An array of `/proc/mdstat`.
+fn mdstat(level: &str, members: &str, geometry: &str) -> String {
+    format!(
+        "Personalities : [raid1]\nmd0 : active {level} {members}\n      1000 blocks super 1.2 {geometry}\n\nunused devices: <none>\n"
+    )
+}
+
+#[test]
+fn more_members_lost_than_the_level_survives_are_not_replaced() {
+    for (level, geometry) in [
+        ("raid5", "level 5, 512k chunk, algorithm 2 [4/2] [UU__]"),
+        ("raid6", "level 6, 512k chunk, algorithm 2 [5/2] [UU___]"),
+        ("raid1", "[2/0] [__]"),
+    ] {
+        says(
+            &mdstat(level, "sda[0] sdb[1]", geometry),
+            &[
+                &format!(
+                    "more than {level} survives. Add, create and zero nothing: compare `mdadm --examine`"
+                ),
+                "! --add",
+            ],
+        );
+    }
+    says(
+        &mdstat(
+            "raid10",
+            "sda[0] sdc[2]",
+            "512K chunks 2 near-copies [4/2] [U_U_]",
+        ),
+        &["which may be more than raid10 survives", "! --add"],
+    );
+    says(
+        &mdstat("raid0", "sda[0] sdb[1](F)", "512k chunks"),
+        &["more than raid0 survives"],
+    );
+    says(
+        &mdstat(
+            "raid6",
+            "sda[0] sdb[1]",
+            "level 6, 512k chunk, algorithm 2 [4/2] [UU__]",
+        ),
+        &["Replace the disk, `mdadm /dev/md0 --add DEVICE`"],
+    );
+    says(
+        &mdstat(
+            "raid1",
+            "sda[0] sdb[2]",
+            "[2/1] [U_]\n      [=>...]  recovery =  5.1% (50/1000) finish=7.2min speed=100K/sec",
+        ),
+        &[
+            "1 missing ([U_]), which a spare replaces",
+            "! Replace the disk",
+            "which is not the limit, if it is unchanged",
+        ],
+    );
+    says(
+        "md3 : inactive sdh[0](S) sdi[1](S)\n      3145728 blocks super 1.2\n",
+        &[
+            "md3: inactive: not assembled (a container of external metadata is always so); its members here: sdh, sdi",
+            "! spare:",
+        ],
+    );
+    let mismatch = "sda[0] sdb[1] sdc[2]";
+    let parity = mdstat(
+        "raid5",
+        mismatch,
+        "level 5, 512k chunk, algorithm 2 [3/3] [UUU]",
+    );
+    says(
+        &parity.replace("\n\nunused", "\nmismatch_cnt = 8\n\nunused"),
+        &["data and parity differ", "! copies differ"],
+    );
+}
+
+#[test]
+fn stripes_are_told_to_a_file_system_by_mounting_it() {
+    says(
+        "@@ a\n65536\n262144\n/dev/sdb1 /data xfs rw,noquota 0 0\n",
+        &[
+            "Mount it with `-o sunit=128,swidth=512`",
+            "is for a new file system: it erases",
+        ],
+    );
+    says(
+        "@@ a\n65536\n262144\n/dev/sdb1 /data ext4 rw,stripe=16 0 0\n",
+        &[
+            "Mount it with `-o stripe=64`, or `tune2fs -E stride=16,stripe_width=64 /dev/sdb1`",
+            "! mkfs",
+        ],
     );
 }
 
@@ -318,7 +574,30 @@ fn volumes_in_json_are_read_with_what_stands_around_them() {
         json,
         &[
             "1 volume group(s), 2 logical volume(s), 1 physical volume(s)",
+            "vg0: a physical volume of the group is missing (partial)",
+            "! the thin pool's data",
             "raid1 over 2 images, 40 % in sync, recover; a device of it is missing (partial)",
+        ],
+    );
+    says(
+        &json.replace(
+            "\"data_percent\":\"12.5\"",
+            "\"data_percent\":\"12.5\",\"metadata_percent\":\"97.21\"",
+        ),
+        &["the thin pool's data are used to 12.5 %, its metadata to 97.21 %"],
+    );
+    says(
+        &json
+            .replace("\"raid1\"", "\"raid0\"")
+            .replace("r-p-", "r---"),
+        &["striped over 0 devices without a copy"],
+    );
+    says(
+        "  LV   VG  Attr       LSize   Pool Origin Data%  Meta%  Move Log Cpy%Sync Convert\n  pool vg0 twi-aotzD- 100.00g             100.00 17.21\n  \
+         snap vg0 swi-I-s---  10.00g      root   100.00\n",
+        &[
+            "vg0/pool (100.00g): the thin pool's data are used to 100 %, its metadata to 17.21 %",
+            "vg0/snap (10.00g): the snapshot is invalid",
         ],
     );
     // Cut off: what is whole is read.
@@ -353,7 +632,23 @@ fn the_time_since_boot_has_no_verdict() {
         &format!("{}{}", block("95.00"), block("5.00")),
         &["! disk-busy"],
     );
-    says(&block("95.00"), &["disk-busy", "! no verdict"]);
+    says(
+        &block("95.00"),
+        &[
+            "The disk is busy: sda 95 % of the time, which does not say that it is full",
+            "! the limit",
+            "! no verdict",
+        ],
+    );
+    let queued = block("95.00").replace("9.00 1.00 95", "9.00 4.00 95");
+    says(
+        &queued,
+        &["the disk is the limit, further writes will queue"],
+    );
+    says(
+        &queued.replace("sda 1.00 100.00", "sda 900.00 100.00"),
+        &["further reads will queue"],
+    );
     says(
         &format!("$ iostat -dxmy 1 1\n{banner}{}", block("95.00")),
         &["disk-busy", "! no verdict"],
@@ -402,6 +697,20 @@ fn a_lock_is_stuck_only_after_a_minute_without_success() {
             "(3 lines)",
         ],
     );
+    // Without the history of commands nothing is known of their success, and the timer frees a lock after 180 s.
+    says(
+        &all(&[0.0, 61.0]),
+        &[
+            "cmd_history.log) is not in the input",
+            "! no command that succeeded",
+        ],
+    );
+    says(&all(&[0.0, 3600.0]), &["look again after", "! stuck for"]);
+    let own = "[2012-12-13 15:40:07.881363] E [a.c:1:f] 0-glusterd: Unable to get lock for uuid: c3ce6b9c, lock held by: c3ce6b9c\n";
+    says(
+        &format!("{own}{own}"),
+        &["left it behind", "! two commands met"],
+    );
     says(
         &all(&[0.001, 0.004]),
         &[
@@ -415,7 +724,32 @@ fn a_lock_is_stuck_only_after_a_minute_without_success() {
     let other = history.replace("home0", "home1");
     says(
         &format!("{}{other}", all(&[0.0, 61.0])),
-        &["stuck for 61 s"],
+        &["stuck for 61 s, with no command that succeeded"],
+    );
+}
+
+#[test]
+fn entries_in_split_brain_are_counted_and_only_what_was_read_is_well() {
+    let brick = |name: &str, entries: &str, count: u64| {
+        format!("Brick {name}\n{entries}Status: Connected\nNumber of entries: {count}\n\n")
+    };
+    let split = "/file1 - Is in split-brain\n<gfid:aaca219f-0e25-4576-8689-3bfd93ca70c2> - Is in split-brain\n/f3\n";
+    says(
+        &format!("{}{}", brick("gl1:/b1", split, 3), brick("gl2:/b1", "", 0)),
+        &[
+            "gl1:/b1 has 2 entries in split brain",
+            "delete nothing on a brick",
+            "3 entries are to be healed",
+            "! bricks and daemons run",
+            "! no peer is disconnected",
+        ],
+    );
+    says(
+        &format!(
+            "UUID Hostname State\na n2 Disconnected\n{}",
+            brick("gl1:/b1", "/f\n", 1)
+        ),
+        &["peer n2 is not connected; 1 entries are to be healed"],
     );
 }
 
@@ -460,6 +794,16 @@ fn fio_and_iozone_are_read_with_their_traps() {
             "5 syncs, 2.000 ms each",
             "the engine psync makes one request at a time, so iodepth 32 had no effect",
         ],
+    );
+    says(
+        &fio.replace(", \"ioengine\" : \"psync\"", ""),
+        &[
+            "no ioengine is set, which is psync on Linux: it makes one request at a time, so the depth was 1 and not 32",
+        ],
+    );
+    says(
+        "{\"fs\": \"ext4\", \"opts\": \"\", \"cut\": \"log\", \"before\": \"none\", \"s\": 0.06, \"new\": \"EMPTY\"}\n",
+        &["empty files without fsync: new", "! with fsync none"],
     );
     let failed = r#"{"fio version":"fio-3.33","jobs":[{"jobname":"q","error":22}]}"#;
     says(&format!("{failed}\n{failed}\n"), &["ended with error 22"]);

@@ -29,9 +29,15 @@ pub(super) struct Fold {
     links: HashMap<(String, String), Link>,
     order: Vec<(String, String)>,
     disks: HashMap<(String, u64), DiskState>,
+    /// Volumes without a quorum.
+    without_quorum: HashSet<(String, u64)>,
+    /// Volumes that are diskless clients at this end.
+    clients: HashSet<(String, u64)>,
     /// Volumes of resources, in their order.
     volumes: Vec<(String, u64, usize)>,
     rows: HashMap<Place, usize>,
+    /// Rows that were destroyed.
+    gone: HashSet<usize>,
     status: DrbdStatus,
 }
 
@@ -77,6 +83,16 @@ impl Fold {
             self.volumes.push((at.0.to_owned(), at.1, line));
         }
         let disk = disk.map(|(_, disk)| DiskState::from(*disk)).or(known);
+        match facts.iter().find(|(key, _)| *key == "quorum") {
+            Some((_, "no")) => drop(self.without_quorum.insert(key.clone())),
+            Some(_) => drop(self.without_quorum.remove(&key)),
+            None => {}
+        }
+        match facts.iter().find(|(key, _)| *key == "client") {
+            Some((_, "yes")) => drop(self.clients.insert(key.clone())),
+            Some(_) => drop(self.clients.remove(&key)),
+            None => {}
+        }
         self.disks.insert(key, disk.unwrap_or_default());
     }
 
@@ -118,8 +134,58 @@ impl Fold {
         });
     }
 
+    /// `destroy`: what is no longer there.
+    pub(super) fn destroy(&mut self, name: &str, peer: Option<&str>, volume: Option<u64>) {
+        let name = name.to_owned();
+        match (peer, volume) {
+            (Some(peer), Some(volume)) => {
+                let row = self.rows.remove(&(name, peer.to_owned(), volume));
+                self.gone.extend(row);
+            }
+            (Some(peer), None) => drop(self.links.remove(&(name, peer.to_owned()))),
+            (None, Some(volume)) => drop(self.disks.remove(&(name, volume))),
+            (None, None) => drop(self.resources.remove(&name)),
+        }
+    }
+
+    /// Takes out the rows that were destroyed.
+    fn clear(&mut self) {
+        let gone = std::mem::take(&mut self.gone);
+        let mut places = Vec::new();
+        let mut kept = 0;
+        for row in 0..self.status.devices.len() {
+            places.push((!gone.contains(&row)).then_some(kept));
+            kept += usize::from(!gone.contains(&row));
+        }
+        let place = |row: usize| places.get(row).copied().flatten();
+        let mut row = 0;
+        self.status.devices.retain(|_| {
+            row += 1;
+            place(row - 1).is_some()
+        });
+        self.status.changes.retain_mut(|change| {
+            let at = place(change.device);
+            change.device = at.unwrap_or(0);
+            at.is_some()
+        });
+        for row in self.rows.values_mut() {
+            *row = place(*row).unwrap_or(*row);
+        }
+        let mut seen = HashSet::new();
+        let links = &self.links;
+        self.order
+            .retain(|key| links.contains_key(key) && seen.insert(key.clone()));
+        let mut seen = HashSet::new();
+        let disks = &self.disks;
+        self.volumes.retain(|(resource, volume, _)| {
+            let key = (resource.clone(), *volume);
+            disks.contains_key(&key) && seen.insert(key)
+        });
+    }
+
     /// All of it; what has no peer, or a peer without devices, is there once.
     pub(super) fn finish(mut self) -> DrbdStatus {
+        self.clear();
         let mut own: HashMap<&str, u64> = HashMap::new();
         for (resource, volume, _) in self.volumes.iter().rev() {
             own.insert(resource, *volume);
@@ -149,7 +215,10 @@ impl Fold {
             let (role, suspended) = self.resources.get(resource).cloned().unwrap_or_default();
             device.suspended = suspended;
             device.roles[0] = role;
-            if let Some(disk) = self.disks.get(&(resource.clone(), *volume)) {
+            let own = (resource.clone(), *volume);
+            device.clients[0] = self.clients.contains(&own);
+            device.quorum_lost = self.without_quorum.contains(&own);
+            if let Some(disk) = self.disks.get(&own) {
                 device.disks[0] = disk.clone();
             }
             if let Some(link) = self.links.get(&(resource.clone(), peer.clone())) {
@@ -193,6 +262,7 @@ fn set(device: &mut Drbd, key: &str, value: &str) {
             device.connection = ConnectionState::from(value);
             device.sync = moves(&device.connection).then(|| sync_of(&device.connection));
         }
+        "peer-client" => device.clients[1] = value == "yes",
         "peer-disk" => device.disks[1] = DiskState::from(value),
         "out-of-sync" => {
             device.out_of_sync_kib = value.parse().ok();

@@ -58,7 +58,10 @@ fn add(fold: &mut Fold, resource: &Value, line: usize) {
     for device in resource["devices"].as_array().into_iter().flatten() {
         let volume = device["volume"].as_u64().unwrap_or(0);
         let disk = text(&device["disk-state"]);
-        fold.device(line, (&name, volume), &[("disk", &disk)]);
+        let quorum = text(&device["quorum"]);
+        let client = text(&device["client"]);
+        let facts = [("disk", &*disk), ("quorum", &*quorum), ("client", &*client)];
+        fold.device(line, (&name, volume), &facts);
     }
     for connection in resource["connections"].as_array().into_iter().flatten() {
         let peer = text(&connection["name"]);
@@ -74,6 +77,7 @@ fn add(fold: &mut Fold, resource: &Value, line: usize) {
             let keys = [
                 ("replication-state", "replication"),
                 ("peer-disk-state", "peer-disk"),
+                ("peer-client", "peer-client"),
                 ("out-of-sync", "out-of-sync"),
                 ("percent-in-sync", "done"),
                 ("percent-resync-done", "done"),

@@ -64,6 +64,9 @@ fn kind(text: &str) -> Option<Kind> {
     Some(match line {
         _ if line.contains("Need access to UpToDate data") => Kind::NoUpToDateData,
         _ if refused => Kind::StateRefused,
+        _ if line.contains("Split-Brain detected") && line.contains("automatically solved") => {
+            Kind::SplitBrainSolved
+        }
         _ if line.contains("Split-Brain detected") => Kind::SplitBrain,
         _ if line.contains("Unrelated data") => Kind::Unrelated,
         _ if line.contains("unrecognized option") => Kind::UnknownOption,

@@ -95,7 +95,8 @@ impl Lines {
         let peer = value("conn-name").or_else(|| value("peer-node-id"));
         let volume = value("volume").and_then(|text| text.parse().ok());
         match (*kind, peer, volume) {
-            _ if *verb == "destroy" => {}
+            ("path" | "helper" | "-", ..) => {}
+            _ if *verb == "destroy" => self.fold.destroy(name, peer, volume),
             ("resource", ..) => self.fold.resource(name, &facts),
             ("connection", Some(peer), _) => self.fold.link(line, (name, peer), &facts),
             ("device", _, Some(volume)) => self.fold.device(line, (name, volume), &facts),
