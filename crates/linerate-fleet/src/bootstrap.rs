@@ -155,7 +155,8 @@ const TAKE: &str = concat!(
     "if test -d \"$d\"; then :; else why=\"$why; $d cannot be made\"; continue; fi; ",
     "if test -O \"$d\"; then :; else why=\"$why; $d is not its own\"; continue; fi; ",
     "if closed \"$d\"; then :; else why=\"$why; others can write to $d\"; continue; fi; ",
-    "t=$d/part-$$; ",
+    // Hosts may share the folder, and a process of each may have this number.
+    "t=$(mktemp \"$d/part-XXXXXX\" 2>/dev/null) || t=$d/part-$(uname -n)-$$; ",
     // A script that does nothing tells a folder that is full or read-only from one that is mounted noexec.
     "if (printf \"#\\041/bin/sh\\nexit 0\\n\" >\"$t\" && chmod 700 \"$t\") 2>/dev/null && test -s \"$t\"; then :; ",
     "else rm -f \"$t\"; why=\"$why; $d cannot be written or is full\"; continue; fi; ",
