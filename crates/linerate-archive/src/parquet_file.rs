@@ -127,23 +127,6 @@ fn write_group<W: Write + Send>(
     Ok(())
 }
 
-/// What a column's values and its levels are: how far each value is there, and whether it continues a list.
-struct Levels<T> {
-    values: Vec<T>,
-    definition: Vec<i16>,
-    repetition: Vec<i16>,
-}
-
-impl<T> Default for Levels<T> {
-    fn default() -> Self {
-        Self {
-            values: Vec::new(),
-            definition: Vec::new(),
-            repetition: Vec::new(),
-        }
-    }
-}
-
 fn write_column(
     writer: &mut SerializedColumnWriter<'_>,
     column: &Column,
@@ -180,46 +163,42 @@ fn plain<D: DataType>(
     cells: impl Iterator<Item = Cell>,
     value: impl Fn(Cell) -> Option<D::T>,
 ) -> Result<(), ParquetError> {
-    let mut levels = Levels::default();
+    let (mut values, mut definition) = (Vec::new(), Vec::new());
     for cell in cells {
         let value = value(cell);
-        levels.definition.push(i16::from(value.is_some()));
-        levels.values.extend(value);
+        definition.push(i16::from(value.is_some()));
+        values.extend(value);
     }
-    let definition = (!column.always).then_some(levels.definition.as_slice());
-    writer
-        .typed::<D>()
-        .write_batch(&levels.values, definition, None)?;
+    let definition = (!column.always).then_some(definition.as_slice());
+    writer.typed::<D>().write_batch(&values, definition, None)?;
     Ok(())
 }
 
-/// A list that is absent has level 0, an empty one 1, one with elements 2.
+/// The definition of a list that is absent is 0, of an empty one 1, of one with elements 2; an element that continues a list
+/// repeats it.
 fn texts(
     writer: &mut SerializedColumnWriter<'_>,
     cells: impl Iterator<Item = Cell>,
 ) -> Result<(), ParquetError> {
-    let mut levels = Levels::default();
+    let (mut values, mut definition, mut repetition) = (Vec::new(), Vec::new(), Vec::new());
     for cell in cells {
         let (texts, level) = match cell {
             Cell::Texts(texts) => (texts, 1),
             _ => (Vec::new(), 0),
         };
         if texts.is_empty() {
-            levels.definition.push(level);
-            levels.repetition.push(0);
+            definition.push(level);
+            repetition.push(0);
         }
         for (place, text) in texts.into_iter().enumerate() {
-            levels.definition.push(2);
-            levels.repetition.push(i16::from(place > 0));
-            levels.values.push(ByteArray::from(text.into_bytes()));
+            definition.push(2);
+            repetition.push(i16::from(place > 0));
+            values.push(ByteArray::from(text.into_bytes()));
         }
     }
-    let (definition, repetition) = (&levels.definition, &levels.repetition);
-    writer.typed::<ByteArrayType>().write_batch(
-        &levels.values,
-        Some(definition),
-        Some(repetition),
-    )?;
+    writer
+        .typed::<ByteArrayType>()
+        .write_batch(&values, Some(&definition), Some(&repetition))?;
     Ok(())
 }
 

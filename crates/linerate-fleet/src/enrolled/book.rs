@@ -341,6 +341,7 @@ mod tests {
         assert_eq!(book.holder("c1"), Err(Refusal::UnknownCertificate));
         assert_eq!(book.holder("c4"), Ok("n1"));
     }
+
     #[test]
     fn the_certificates_that_are_served_are_those_that_somebody_holds() {
         let mut book = book(9);

@@ -94,8 +94,8 @@ pub fn listen(listener: TcpListener, office: Office) -> Result<Listening, Enroll
         office,
         tls,
         end: end.clone(),
-        strangers: AtomicUsize::new(0),
-        agents: AtomicUsize::new(0),
+        strangers: Arc::default(),
+        agents: Arc::default(),
         complained: Mutex::new(Nanos::ZERO),
     });
     let thread = std::thread::Builder::new()
@@ -114,8 +114,8 @@ struct Shared {
     office: Office,
     tls: Arc<ServerConfig>,
     end: Arc<EventFd>,
-    strangers: AtomicUsize,
-    agents: AtomicUsize,
+    strangers: Arc<AtomicUsize>,
+    agents: Arc<AtomicUsize>,
     complained: Mutex<Nanos>,
 }
 
@@ -140,19 +140,19 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 /// One of a bounded number; it is given back at the end.
-struct Place<'a>(&'a AtomicUsize);
+struct Place(Arc<AtomicUsize>);
 
-impl<'a> Place<'a> {
-    fn take(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+impl Place {
+    fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let more = |now: usize| (now < most).then_some(now + 1);
         count
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
             .ok()
-            .map(|_| Self(count))
+            .map(|_| Self(count.clone()))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -161,28 +161,23 @@ impl Drop for Place<'_> {
 impl Shared {
     /// Starts a thread for a connection; beyond the bound it is closed at once.
     fn admit(self: &Arc<Self>, tcp: TcpStream, peer: IpAddr) {
-        if Place::take(&self.strangers, MOST_STRANGERS)
-            .map(std::mem::forget)
-            .is_none()
-        {
+        let Some(place) = Place::take(&self.strangers, MOST_STRANGERS) else {
             self.complain(&format!(
                 "{MOST_STRANGERS} connections wait to prove who they are; one from {peer} was closed"
             ));
             return;
-        }
+        };
         let shared = self.clone();
-        let started = std::thread::Builder::new()
+        let serving = std::thread::Builder::new()
             .name("agent".to_owned())
             .stack_size(STACK)
             .spawn(move || {
-                let place = Place(&shared.strangers);
                 if let Err(error) = shared.serve(tcp, peer, place) {
                     shared.complain(&format!("agent at {peer}: {error}"));
                 }
             });
-        if started.is_err() {
-            drop(Place(&self.strangers));
-        }
+        // Without a thread the connection is closed.
+        drop(serving);
     }
 
     /// A line at most every second: whoever connects cannot fill a log.
@@ -200,7 +195,7 @@ impl Shared {
         self: &Arc<Self>,
         tcp: TcpStream,
         peer: IpAddr,
-        place: Place<'_>,
+        place: Place,
     ) -> Result<(), TunnelError> {
         let until = clock::monotonic().plus(PATIENCE);
         let tls = ServerConnection::new(self.tls.clone())?;
@@ -223,7 +218,7 @@ impl Shared {
         mut tunnel: Tunnel,
         peer: IpAddr,
         certificate: String,
-        place: Place<'_>,
+        place: Place,
     ) -> Result<(), TunnelError> {
         let register = &self.office.register;
         let holder = register.look(|book| book.holder(&certificate).map(str::to_owned));
@@ -251,7 +246,7 @@ impl Shared {
             .name("agent".to_owned())
             .stack_size(CARRYING)
             .spawn(move || {
-                let _agent = Place(&shared.agents);
+                let _agent = agent;
                 let carried = shared.carry(tunnel, &outside, &certificate);
                 its_end.store(true, Ordering::SeqCst);
                 // The session learns that it has ended.
@@ -261,8 +256,6 @@ impl Shared {
                 }
             });
         carrying?;
-        // The thread gives it back.
-        std::mem::forget(agent);
         match Session::over(&name, inside) {
             Ok(session) if !ended.load(Ordering::SeqCst) => self.office.arrivals.put(session),
             Ok(_) => {}

@@ -4,8 +4,9 @@ use axum::Extension;
 use axum::extract::rejection::{FormRejection, JsonRejection};
 use axum::extract::{Form, Json, Path, State};
 use axum::response::Response;
-use linerate_model::alert::{AlertId, AlertState};
+use linerate_model::alert::{Alert, AlertId, AlertState};
 use linerate_model::plain_text::PlainText;
+use linerate_model::watch::RunIdError;
 use serde::{Deserialize, Serialize};
 
 use super::Hub;
@@ -43,14 +44,10 @@ impl Who {
         }
         let id: AlertId = id
             .parse()
-            .map_err(|error: linerate_model::watch::RunIdError| {
-                Refusal::Query(error.to_string())
-            })?;
+            .map_err(|error: RunIdError| Refusal::Query(error.to_string()))?;
         let alerts = shared.store().alerts(shared.now())?;
-        let is_it = |alert: &&linerate_model::alert::Alert| {
-            alert.id == id && alert.state != AlertState::Resolved
-        };
-        if !alerts.iter().any(|alert| is_it(&alert)) {
+        let is_it = |alert: &Alert| alert.id == id && alert.state != AlertState::Resolved;
+        if !alerts.iter().any(is_it) {
             return Err(Refusal::Absent(format!("No alert {id} is open.")));
         }
         let accepted = shared.driver().accept(id, by.clone());

@@ -583,8 +583,6 @@ impl<'a> Driver<'a> {
             self.reload(now);
             self.act();
         }
-        self.ingest();
-        self.heed_alerts();
         self.look_at_clock();
         self.keep_alerts();
         self.show(now);

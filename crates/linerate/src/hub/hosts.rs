@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use linerate_fleet::enrolled::Arrivals;
 use linerate_fleet::{Ask, Event, Reach, Session};
+use linerate_kernel::clock;
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
@@ -29,7 +30,7 @@ const FACTS_EVERY: Duration = Duration::from_secs(86_400);
 /// However much is wrong with it, it says so no more often than this.
 const FACTS_AGAIN: Duration = Duration::from_secs(5);
 /// A host says what it is like within this time.
-const FACTS_WITHIN: Duration = Duration::from_secs(20);
+const FACTS_WITHIN: Nanos = Nanos::from_millis(20_000);
 /// Facts are no longer than this, bytes.
 const MOST_FACTS: usize = 8 << 20;
 /// So many hosts say at the same time what they are like; the facts that wait for the driver are among them.
@@ -332,15 +333,10 @@ fn facts(session: &Session) -> Option<HostFacts> {
     let words = ["host", "--json"].map(Word::from);
     let mut asked = session.ask(Ask::new(words)).ok()?;
     let mut out = Vec::new();
-    let until = Instant::now() + FACTS_WITHIN;
+    let until = clock::monotonic().plus(FACTS_WITHIN);
     loop {
-        let left = until.checked_duration_since(Instant::now())?;
-        match asked
-            .next(Some(Nanos(
-                u64::try_from(left.as_nanos()).unwrap_or(u64::MAX),
-            )))
-            .ok()?
-        {
+        let left = until.since(clock::monotonic());
+        match asked.next(Some(left)).ok()? {
             Event::Out(bytes) if out.len() + bytes.len() <= MOST_FACTS => {
                 out.extend_from_slice(&bytes);
             }
