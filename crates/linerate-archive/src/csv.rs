@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use linerate_model::calendar::rfc3339;
+use linerate_model::csv::field;
 
 use crate::archive::Archive;
 use crate::columns::{COLUMNS, Cell};
@@ -50,7 +51,7 @@ impl<'w> CsvWriter<'w> {
         self.line(
             &COLUMNS
                 .each_ref()
-                .map(|column| csv_field(&shown((column.of)(stored)))),
+                .map(|column| field(&shown((column.of)(stored)))),
         )?;
         self.rows += 1;
         Ok(())
@@ -73,14 +74,5 @@ fn shown(cell: Cell) -> String {
         Cell::Count(value) => value.to_string(),
         Cell::Flag(value) => value.to_string(),
         Cell::Texts(texts) => texts.join(" "),
-    }
-}
-
-/// A text as a field, in quotation marks where it needs them.
-pub fn csv_field(text: &str) -> String {
-    if text.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }

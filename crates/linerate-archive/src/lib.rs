@@ -65,7 +65,7 @@ mod writer;
 pub use alerts::{AlertFilter, AlertKey, SilenceKey};
 pub use archive::Archive;
 pub use backup::Backup;
-pub use csv::{CsvWriter, csv_field};
+pub use csv::CsvWriter;
 pub use days::Day;
 pub use error::ArchiveError;
 pub use events::{Event, EventId, EventKind};

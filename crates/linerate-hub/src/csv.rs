@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use linerate_archive::csv_field as field;
 use linerate_model::calendar::rfc3339;
+use linerate_model::csv::field;
 
 use crate::view::cell::Cell;
 

@@ -21,6 +21,7 @@ pub mod change_set;
 pub mod clock;
 pub mod column;
 pub mod counter_test;
+pub mod csv;
 pub mod expectation;
 pub mod finding;
 pub mod hexadecimal;

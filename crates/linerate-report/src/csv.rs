@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::csv::field;
+
 use crate::chart::{Charts, Unit};
 
 /// Every value of every chart as RFC 4180 text: `chart,line,stream,seconds,value,unit`, lines ending in CR LF.
@@ -15,7 +17,7 @@ pub fn table(charts: &Charts) -> String {
     for chart in &charts.charts {
         for line in &chart.lines {
             let stream = line.stream.map(|id| id.to_string()).unwrap_or_default();
-            let what = format!("{},{},{stream}", chart.id, quoted(&line.name));
+            let what = format!("{},{},{stream}", chart.id, field(&line.name));
             for point in &line.points {
                 let seconds = point.at_ns as f64 / 1e9;
                 let (value, unit) = spelled(chart.unit, point.value);
@@ -40,15 +42,6 @@ fn spelled(unit: Unit, value: Option<u64>) -> (String, &'static str) {
         _ => value.to_string(),
     });
     (text.unwrap_or_default(), name)
-}
-
-/// A field, in quotation marks where it needs them.
-pub(crate) fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 #[cfg(test)]
@@ -82,8 +75,8 @@ mod tests {
 
     #[test]
     fn a_field_with_a_comma_or_a_quotation_mark_is_one_field() {
-        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(quoted("CPU 3"), "CPU 3");
+        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(field("CPU 3"), "CPU 3");
         assert_eq!(
             spelled(Unit::Share, Some(2500)),
             ("0.2500".to_owned(), "ratio")

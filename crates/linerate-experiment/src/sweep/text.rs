@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::csv::field;
 use linerate_model::units::{BitRate, whole};
 
 use super::results::counting;
@@ -168,17 +169,8 @@ pub fn csv(sweep: &Sweep, rows: &[Row]) -> String {
 }
 
 fn line_of(fields: &[String]) -> String {
-    let quoted: Vec<String> = fields
-        .iter()
-        .map(|field| {
-            if field.contains(['"', ',', '\n', '\r']) {
-                format!("\"{}\"", field.replace('"', "\"\""))
-            } else {
-                field.clone()
-            }
-        })
-        .collect();
-    format!("{}\n", quoted.join(","))
+    let fields: Vec<String> = fields.iter().map(|text| field(text)).collect();
+    format!("{}\n", fields.join(","))
 }
 
 #[cfg(test)]

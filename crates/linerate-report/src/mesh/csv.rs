@@ -7,9 +7,9 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::csv;
 use linerate_model::mesh::{Mesh, MeshFigures, MeshOutcome, MeshTest};
 
-use crate::csv::quoted;
 use crate::words;
 
 /// The table.
@@ -77,8 +77,8 @@ fn figures(figures: &MeshFigures) -> String {
 /// A stranger's text as a field: a spreadsheet must not take it for a formula.
 fn field(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@']) {
-        quoted(&format!("'{text}"))
+        csv::field(&format!("'{text}"))
     } else {
-        quoted(text)
+        csv::field(text)
     }
 }

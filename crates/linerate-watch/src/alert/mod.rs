@@ -38,7 +38,7 @@ use crate::baseline::{Baseline, Regime};
 use crate::expectation::{Bounds, Floor};
 use crate::watched::Watched;
 use grouping::Place;
-use pair::{Mark, Rules, Step, Watch};
+use pair::{Rules, Step, Watch};
 
 /// Tests in a row that end what is wrong with a pair.
 pub const PASSES_THAT_END: usize = pair::IN_A_ROW;
@@ -95,18 +95,17 @@ pub enum Action {
     },
     /// Keep and show the alert, and notify of it.
     AlertChanged(Alert),
-    /// Keep the record of a test for ever.
-    KeepRecord {
-        /// Which test.
-        run: RunId,
-        /// Why.
-        worth: Worth,
-    },
-    /// A record was kept as one of the first of a level, and is none of these: later tests show where the level began.
-    LetRecordGo {
-        /// Of which test.
-        run: RunId,
-    },
+    /// What follows for a test's record, after those before.
+    Record(Mark),
+}
+
+/// What follows for the record of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// It is kept for ever.
+    Keep(RunId, Worth),
+    /// It was kept as one of the first of a level, and is none of these: later tests show where the level began.
+    LetGo(RunId),
 }
 
 /// Why a record is worth keeping.
@@ -345,13 +344,10 @@ impl Alerts {
     }
 
     fn carry_out(&mut self, now: UnixMillis, name: &PairName, steps: Vec<Step>) {
-        let marks = self.pairs.get_mut(name);
-        let marks = marks.map(|watch| std::mem::take(&mut watch.marks));
-        let marks = marks.into_iter().flatten().map(|mark| match mark {
-            Mark::Keep(run, worth) => Action::KeepRecord { run, worth },
-            Mark::LetGo(run) => Action::LetRecordGo { run },
-        });
-        self.actions.extend(marks);
+        if let Some(watch) = self.pairs.get_mut(name) {
+            self.actions
+                .extend(watch.marks.drain(..).map(Action::Record));
+        }
         let mut group = false;
         for step in steps {
             match step {

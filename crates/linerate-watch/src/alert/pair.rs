@@ -10,8 +10,8 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, RunId, UnixMillis, WatchOutcome, WatchRun};
 use serde::{Deserialize, Serialize};
 
-use super::Worth;
 use super::trouble::Trouble;
+use super::{Mark, Worth};
 use crate::baseline::{Baseline, FIRST, History, Regime};
 use crate::change_points::Cusum;
 use crate::dispatch::agent_was;
@@ -116,14 +116,6 @@ enum Level {
     Between,
     /// Below it by less than half of the least fall.
     Usual,
-}
-
-/// What follows for a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
-    Keep(RunId, Worth),
-    /// It is no longer one of the first of a regime.
-    LetGo(RunId),
 }
 
 /// What follows for a pair.

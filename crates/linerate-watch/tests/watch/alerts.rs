@@ -12,7 +12,7 @@ use linerate_model::units::BitRate;
 use linerate_model::watch::{
     NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
 };
-use linerate_watch::alert::{AcceptError, Action, Alerts, PairName, Worth};
+use linerate_watch::alert::{AcceptError, Action, Alerts, Mark, PairName, Worth};
 use linerate_watch::watched::{
     Budget, Duplex, Expected, Pair, Reach, Sampling, Schedule, Task, Watched, WatchedHost,
 };
@@ -289,10 +289,10 @@ impl World {
                 }
                 Action::AskFacts { host } => self.asked.push(host),
                 Action::AlertChanged(alert) => self.changed.push(alert),
-                Action::KeepRecord { run, worth } => {
+                Action::Record(Mark::Keep(run, worth)) => {
                     self.kept.insert((run, worth));
                 }
-                Action::LetRecordGo { run } => {
+                Action::Record(Mark::LetGo(run)) => {
                     self.kept.remove(&(run, Worth::Regime));
                 }
             }

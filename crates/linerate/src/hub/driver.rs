@@ -15,7 +15,7 @@ use linerate_model::alert::{Acceptance, AlertId, AlertState};
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
-use linerate_watch::alert::{Alerts, PairName, Worth};
+use linerate_watch::alert::{Alerts, Mark, PairName, Worth};
 use linerate_watch::dispatch::{
     Action, Dispatcher, End, Ending, Finished, GRACE_MILLIS, Lease, LeaseId, Taken,
 };
@@ -519,7 +519,7 @@ impl<'a> Driver<'a> {
                     self.alerts.handle_counter_test(now, &pair, &asked, shown);
                     // Of a pair that is still suspect, it is kept with the others that make it fire.
                     if self.alerts.state(&pair) == Some(AlertState::Firing) {
-                        self.keeping.record(row.run.id, Worth::Alert);
+                        self.keeping.record(Mark::Keep(row.run.id, Worth::Alert));
                     }
                 }
             }
@@ -549,8 +549,7 @@ impl<'a> Driver<'a> {
                     let dispatcher = &mut self.dispatcher;
                     self.asking.ask(dispatcher, now, &pair, now, Some(finding));
                 }
-                Action::KeepRecord { run, worth } => self.keeping.record(run, worth),
-                Action::LetRecordGo { run } => self.keeping.let_go(run),
+                Action::Record(mark) => self.keeping.record(mark),
                 Action::AskFacts { host } => self.hosts.ask_facts(&host),
                 Action::AlertChanged(alert) => {
                     self.outbox.put(&alert);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_archive::{Archive, ArchiveError, Keep};
 use linerate_model::alert::{Acceptance, Alert, AlertId};
 use linerate_model::watch::RunId;
-use linerate_watch::alert::Worth;
+use linerate_watch::alert::{Mark, Worth};
 
 use super::past;
 
@@ -27,17 +27,12 @@ impl Keeping {
         self.alerts.insert(alert.id, alert);
     }
 
-    pub(super) fn record(&mut self, run: RunId, worth: Worth) {
-        let why = match worth {
-            Worth::Regime => Keep::Regime,
-            Worth::Alert => Keep::Alert,
-        };
-        self.records.push((run, why, true));
-    }
-
-    /// A record is none of the first of a level.
-    pub(super) fn let_go(&mut self, run: RunId) {
-        self.records.push((run, Keep::Regime, false));
+    pub(super) fn record(&mut self, mark: Mark) {
+        self.records.push(match mark {
+            Mark::Keep(run, Worth::Regime) => (run, Keep::Regime, true),
+            Mark::Keep(run, Worth::Alert) => (run, Keep::Alert, true),
+            Mark::LetGo(run) => (run, Keep::Regime, false),
+        });
     }
 
     pub(super) fn acceptance(&mut self, alert: AlertId, acceptance: Acceptance) {
@@ -101,17 +96,17 @@ mod tests {
             archive.append(run, Some(record.as_bytes())).unwrap();
         }
         let mut keeping = Keeping::default();
-        keeping.record(runs[0].id, Worth::Regime);
-        keeping.record(runs[1].id, Worth::Regime);
-        keeping.record(runs[2].id, Worth::Alert);
-        keeping.record(runs[3].id, Worth::Regime);
-        keeping.record(runs[3].id, Worth::Alert);
+        keeping.record(Mark::Keep(runs[0].id, Worth::Regime));
+        keeping.record(Mark::Keep(runs[1].id, Worth::Regime));
+        keeping.record(Mark::Keep(runs[2].id, Worth::Alert));
+        keeping.record(Mark::Keep(runs[3].id, Worth::Regime));
+        keeping.record(Mark::Keep(runs[3].id, Worth::Alert));
         assert!(!keeping.hand_over(&archive).unwrap());
         // The level began elsewhere. What an alert rests on stays.
-        keeping.let_go(runs[1].id);
-        keeping.let_go(runs[3].id);
+        keeping.record(Mark::LetGo(runs[1].id));
+        keeping.record(Mark::LetGo(runs[3].id));
         // A test that never was changes nothing.
-        keeping.record(measured(99).id, Worth::Alert);
+        keeping.record(Mark::Keep(measured(99).id, Worth::Alert));
         assert!(!keeping.is_empty());
         keeping.hand_over(&archive).unwrap();
         assert!(keeping.is_empty());
