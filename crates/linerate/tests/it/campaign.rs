@@ -15,7 +15,7 @@ use linerate_wire::udp::{HANDSHAKE_REQUEST, TokenHandshake};
 
 use crate::harness::raw::{self, Raw};
 use crate::harness::rude::{connect_from, parameters};
-use crate::harness::{Done, LONG, Server, alone, run, say, start, wait_until};
+use crate::harness::{Done, LONG, Server, alone, asked, run, say, start, wait_until};
 use crate::server::{Dice, kept};
 
 const ATTACKERS: u8 = 16;
@@ -325,8 +325,7 @@ fn printed_mebibytes() -> u64 {
 #[test]
 fn sixteen_attackers_at_once() {
     let _alone = alone();
-    let seconds = std::env::var("LINERATE_ATTACK_SECONDS").ok();
-    let seconds: u64 = seconds.and_then(|text| text.parse().ok()).unwrap_or(120);
+    let seconds = asked("LINERATE_ATTACK_SECONDS").unwrap_or(120);
     let server = Server::linerate(&[]);
     let budget = printed_mebibytes();
     // Files and threads that stay once they were needed.

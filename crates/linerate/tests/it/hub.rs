@@ -12,7 +12,9 @@ use std::time::Duration;
 use linerate_archive::Archive;
 use serde_json::Value;
 
-use crate::harness::{Folder, LINERATE, LONG, Running, beside, linerate, run, start, wait_until};
+use crate::harness::{
+    Folder, LINERATE, LONG, Running, beside, get, linerate, run, start, wait_until,
+};
 
 mod accepting;
 mod login;
@@ -150,19 +152,9 @@ impl Hub {
 
     /// The body of an answer.
     pub(crate) fn read(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        let head = format!(
-            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-            self.address
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8_lossy(&answer);
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let (head, body) = get(&self.address, path, LONG).unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}\n{body}");
-        body.to_owned()
+        body
     }
 
     pub(crate) fn json(&self, path: &str) -> Value {

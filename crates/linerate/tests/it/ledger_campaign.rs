@@ -17,7 +17,7 @@ use linerate_analysis::ledger::Ledger;
 use linerate_model::record::RunRecord;
 use serde_json::Value;
 
-use crate::harness::{Folder, LONG, Running, Server, alone, iperf3, say, start};
+use crate::harness::{Folder, LONG, Running, Server, alone, asked, iperf3, say, start};
 
 /// Without another wish.
 const TESTS: u64 = 12;
@@ -377,11 +377,6 @@ fn broken(drawn: &Drawn, records: &[Vec<RunRecord>; 2]) -> Vec<Difference> {
     found
 }
 
-fn wished(name: &str, default: u64) -> u64 {
-    let text = std::env::var(name).ok().filter(|text| !text.is_empty());
-    text.map_or(default, |text| text.parse().expect("a whole number"))
-}
-
 #[test]
 fn random_tests_beside_iperf3_add_up_or_the_difference_is_explained() {
     let _alone = alone();
@@ -389,8 +384,8 @@ fn random_tests_beside_iperf3_add_up_or_the_difference_is_explained() {
         return;
     }
     let (tests, seed) = (
-        wished("LINERATE_LEDGER_TESTS", TESTS),
-        wished("LINERATE_LEDGER_SEED", SEED),
+        asked("LINERATE_LEDGER_TESTS").unwrap_or(TESTS),
+        asked("LINERATE_LEDGER_SEED").unwrap_or(SEED),
     );
     let (mut agreed, mut untold) = (0, 0);
     let mut theirs: BTreeMap<&str, u64> = BTreeMap::new();

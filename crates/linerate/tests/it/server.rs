@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::raw::{self, Raw};
 use crate::harness::{
-    Folder, LINERATE, LONG, Running, Server, alone, assert_balanced, beside, iperf3, measured,
-    number, run, say, start, start_with, wait_until,
+    Folder, LINERATE, LONG, Running, Server, alone, asked, assert_balanced, beside, iperf3,
+    measured, number, run, say, start, start_with, wait_until,
 };
 
 /// A short test goes well, with a balanced ledger.
@@ -136,8 +136,7 @@ fn a_thousand_short_tests_leave_nothing_behind() {
 #[test]
 fn clients_that_are_killed_leave_nothing_behind() {
     let _alone = alone();
-    let seconds = std::env::var("LINERATE_SOAK_SECONDS").ok();
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(10);
+    let seconds = asked("LINERATE_SOAK_SECONDS").unwrap_or(10);
     let server = Server::linerate(&["--max-clients-per-address", "32"]);
     let mut before = kept(&server);
     // The first tests warm up what the allocator keeps for good.

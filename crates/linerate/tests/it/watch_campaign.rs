@@ -14,7 +14,7 @@ use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
 use super::harness::{
-    LINERATE, LONG, alone, lacks_programs, linerate, run, say, start, wait_until,
+    LINERATE, LONG, alone, asked, lacks_programs, linerate, run, say, start, wait_until,
 };
 use super::hub::{Hub, text};
 use super::star::Up;
@@ -604,9 +604,8 @@ fn shuffled(seed: &mut u64) -> Vec<Fault> {
 #[test]
 fn each_fault_of_a_path_is_told_within_three_tests_until_it_is_over() {
     let _alone = alone();
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let minutes = number("LINERATE_WATCH_MINUTES");
-    let seed = number("LINERATE_WATCH_SEED").unwrap_or_else(now);
+    let minutes = asked("LINERATE_WATCH_MINUTES");
+    let seed = asked("LINERATE_WATCH_SEED").unwrap_or_else(now);
     // What an ordinary test may take, but for the end of what began.
     let lasts = Duration::from_secs(minutes.map_or(200, |minutes| 60 * minutes));
     let Some(mut campaign) = Campaign::new(lasts) else {

@@ -1,14 +1,12 @@
 //! What a process uses, and how long its pages take.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::harness::LONG;
+use crate::harness::{LONG, get};
 
 /// How often each page is read.
 const EVERY: Duration = Duration::from_secs(5);
@@ -76,7 +74,7 @@ impl Reader {
             while !its_over.load(Ordering::SeqCst) {
                 for (at, path) in paths.iter().enumerate() {
                     let began = Instant::now();
-                    let (head, body) = read(&address, path);
+                    let (head, body) = get(&address, path, LONG).unwrap();
                     let took = began.elapsed();
                     assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}\n{body}");
                     its_taken.lock().unwrap()[at].1.push(took);
@@ -103,19 +101,6 @@ impl Reader {
         });
         each.collect::<Vec<_>>().join(", ")
     }
-}
-
-/// Head and body of an answer.
-pub(super) fn read(address: &str, path: &str) -> (String, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.to_owned(), body.to_owned())
 }
 
 /// Median, 95th percentile and largest of some values.

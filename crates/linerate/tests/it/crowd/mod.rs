@@ -27,7 +27,7 @@ use linerate_model::watch::UnixMillis;
 use linerate_wire::enrol::Invitation;
 
 use crate::harness::{
-    Folder, LONG, Running, beside, free_port, linerate, run, say, start, wait_until,
+    Folder, LONG, Running, asked, beside, free_port, linerate, run, say, start, wait_until,
 };
 use crate::hub::PATIENCE;
 use agent::Crowd;
@@ -51,8 +51,8 @@ struct Size {
 impl Size {
     /// 1,000 agents with 12 tests a day each, at 60 times the speed; where nobody says how long, a small crowd.
     fn asked() -> Self {
-        let minutes = number("LINERATE_CROWD_MINUTES");
-        let agents = number("LINERATE_CROWD_AGENTS").and_then(|agents| agents.try_into().ok());
+        let minutes = asked("LINERATE_CROWD_MINUTES");
+        let agents = asked("LINERATE_CROWD_AGENTS").and_then(|agents| agents.try_into().ok());
         match minutes {
             Some(minutes) => Self {
                 agents: agents.unwrap_or(1_000),
@@ -76,11 +76,6 @@ impl Size {
     fn most_memory(&self) -> f64 {
         40.0 + 0.21 * self.agents as f64
     }
-}
-
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
 }
 
 fn now() -> UnixMillis {

@@ -3,6 +3,7 @@
 mod bed;
 mod disturbance;
 mod hosts;
+mod http;
 mod lacking;
 mod machine;
 mod process;
@@ -22,6 +23,7 @@ use tempfile::TempDir;
 pub(crate) use bed::Bed;
 pub(crate) use disturbance::measured;
 pub(crate) use hosts::{B, Host, Hosts};
+pub(crate) use http::{exchange, get};
 pub(crate) use lacking::{has, iperf3, lacks_a_lab, lacks_namespaces, lacks_programs, newest};
 pub(crate) use machine::{alone, beside};
 pub(crate) use process::{Done, Running, linerate, run, start, start_with};
@@ -33,6 +35,12 @@ pub(crate) const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");
 pub(crate) const IPERF3: &str = "iperf3";
 /// No client that does as planned takes longer.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
+
+/// A number that whoever started this asks for by a variable; `None` where it is not set, or empty.
+pub(crate) fn asked(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
+}
 
 /// Says a figure, for whoever reads the log.
 pub(crate) fn say(text: &str) {

@@ -1,13 +1,11 @@
 //! Users of a real hub, and what they do: silences and tests.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
 use super::{Bed, Hub, PATIENCE, receiver, text};
-use crate::harness::{LONG, beside, linerate, run, start, wait_until};
+use crate::harness::{LONG, beside, exchange, linerate, run, start, wait_until};
 
 impl Bed {
     /// Standard output of `linerate hub user …`.
@@ -27,17 +25,13 @@ impl Bed {
 impl Hub {
     /// What a request is answered.
     fn ask(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
         let (address, length) = (&self.address, body.len());
         let request = format!(
             "{line} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n{headers}Connection: close\r\n\r\n{body}"
         );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, answer)
+        let (head, body) = exchange(address, &request, LONG).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, format!("{head}\r\n\r\n{body}"))
     }
 
     /// A change by a program, as the hub without users takes it from its own origin.

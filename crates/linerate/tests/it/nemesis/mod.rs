@@ -12,7 +12,7 @@ mod watcher;
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{beside, lacks_programs, say, wait_until};
+use crate::harness::{asked, beside, lacks_programs, say, wait_until};
 use crate::hub::PATIENCE;
 use bed::Bed;
 use faults::Nemesis;
@@ -21,24 +21,19 @@ use watcher::Watcher;
 /// How long there are faults where nobody says it: then everything is mended, and the rows are counted.
 const SHORT: u64 = 90;
 
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
-}
-
 #[test]
 fn whatever_dies_each_due_test_has_one_row_and_no_result_is_lost() {
     if lacks_programs("faults of a hub and its agents", &["sh", "kill"]) {
         return;
     }
     let _beside = beside();
-    let asked = number("LINERATE_NEMESIS_SECONDS");
-    let seconds = asked.unwrap_or(SHORT);
-    let seed = number("LINERATE_NEMESIS_SEED").unwrap_or(20);
+    let wanted = asked("LINERATE_NEMESIS_SECONDS");
+    let seconds = wanted.unwrap_or(SHORT);
+    let seed = asked("LINERATE_NEMESIS_SEED").unwrap_or(20);
     say(&format!("nemesis: {seconds} s from the seed {seed}"));
     let bed = Bed::new(seconds);
     let mut nemesis = Nemesis::start(&bed, seed);
-    if asked.is_some() {
+    if wanted.is_some() {
         nemesis = nemesis.aloud();
     }
     let watcher = Watcher::start(bed.pages());

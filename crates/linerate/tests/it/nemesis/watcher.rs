@@ -1,8 +1,7 @@
 //! Who reads the API all the time, and remembers what it said.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -10,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::harness::get;
 use crate::hub::text;
 
 /// How often it asks.
@@ -69,14 +69,7 @@ fn runs(address: SocketAddr) -> Option<Vec<Value>> {
 
 /// What the API answers; `None` where there is no whole answer.
 pub(super) fn ask(address: SocketAddr, path: &str) -> Option<Value> {
-    let within = Some(Duration::from_secs(10));
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(within).ok()?;
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let (head, body) = get(&address.to_string(), path, Duration::from_secs(10))?;
     let is_well = head.starts_with("HTTP/1.1 200");
-    is_well.then(|| serde_json::from_str(body).ok())?
+    is_well.then(|| serde_json::from_str(&body).ok())?
 }
