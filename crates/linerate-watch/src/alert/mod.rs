@@ -7,8 +7,8 @@
 //! - Two failures in a row fire. A fall of goodput of 5 % or more that breaks no floor fires when two confirming tests are
 //!   low as well.
 //! - Where nothing fires, no result for 2.5 periods fires: a period later for each of two tests for which the hub had no
-//!   time; the rest of a pair after failures does not count. What a silence ends with goes on as the same alert where it is
-//!   bad.
+//!   time, and not while a test of the pair runs; the rest of a pair after failures does not count. What a silence ends with
+//!   goes on as the same alert where it is bad.
 //!
 //! While something is wrong with a pair, its baseline is that of before, so that a fault does not become normal by lasting;
 //! [`Alerts::accept`] makes it so. Other options of a task's tests begin a new baseline. An alert has the figures of the
@@ -247,6 +247,13 @@ impl Alerts {
         self.ended.values().any(|(at, then)| {
             is_repair(change, *at) && then.iter().any(|earlier| undoes(change, earlier))
         })
+    }
+
+    /// A test began: as long as its lease lasts, its result may still come.
+    pub fn handle_lease(&mut self, pair: &PairName, expiry: UnixMillis) {
+        if let Some(watch) = self.pairs.get_mut(pair) {
+            watch.handle_lease(expiry);
+        }
     }
 
     /// Time passed: silence, and confirming tests that got lost.

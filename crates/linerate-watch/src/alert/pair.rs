@@ -100,6 +100,9 @@ pub(super) struct Watch {
     /// What follows for records, in order.
     #[serde(skip)]
     pub(super) marks: Vec<Mark>,
+    /// By when the test ends that runs now: its result may still come.
+    #[serde(skip)]
+    running: Option<UnixMillis>,
     /// Filled again from the archive after a restart.
     #[serde(skip)]
     pub(super) history: History,
@@ -156,6 +159,7 @@ impl Watch {
             began: Some(Vec::new()),
             firsts: Vec::new(),
             marks: Vec::new(),
+            running: None,
             history: History::default(),
             rules: None,
         }
@@ -261,7 +265,13 @@ impl Watch {
     fn silent_at(&self) -> Option<UnixMillis> {
         let firing = self.trouble.as_ref().is_some_and(|trouble| trouble.firing);
         let period = self.rules.as_ref().filter(|_| !firing)?.period_millis;
-        Some(self.heard.plus_millis(period / 2 * SILENT_HALVES))
+        let silent = self.heard.plus_millis(period / 2 * SILENT_HALVES);
+        Some(silent.max(self.running.unwrap_or(silent)))
+    }
+
+    /// A test of the pair began that ends by then. Nothing is silent before.
+    pub(super) fn handle_lease(&mut self, expiry: UnixMillis) {
+        self.running = Some(expiry);
     }
 
     pub(super) fn handle_time(&mut self, now: UnixMillis) -> Vec<Step> {
@@ -318,8 +328,14 @@ impl Watch {
     ) -> Vec<Step> {
         let before = (self.state(), self.kind());
         let waited = run.class == RunClass::Confirm && self.take_pending();
+        self.running = None;
         if let WatchOutcome::NotRun { reason, why, .. } = &run.outcome {
-            return self.handle_not_run(now, *reason, why, run.ended, waited);
+            let mut steps = self.handle_not_run(now, *reason, why, run.ended, waited);
+            // The next test may begin at once.
+            if self.silent_at().is_some_and(|at| at <= run.ended) {
+                steps.push(self.fall_silent());
+            }
+            return steps;
         }
         if self.recent.iter().any(|known| known.id == run.id) {
             // After a restart it is read again, and is not in the history, which was not written down.

@@ -547,6 +547,43 @@ fn a_dead_agent_is_silent_and_is_one_alert() {
 }
 
 #[test]
+fn a_pair_is_not_silent_while_its_test_runs() {
+    let mut world = World::new(2, Expected::Auto, 5);
+    world.run(0, 10, |_, _, _| Given::Share(1.0));
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    let until = |period| UnixMillis(at_period(period));
+    world.alerts.handle_lease(&pair, until(14));
+    let state_at = |world: &mut World, at: u64| {
+        world.alerts.handle_time(UnixMillis(at));
+        world.alerts.state(&pair)
+    };
+    assert_eq!(
+        state_at(&mut world, at_period(14) - 1),
+        Some(AlertState::Resolved)
+    );
+    let mut lasting = world.alerts.clone();
+    assert_eq!(
+        state_at(&mut world, at_period(14)),
+        Some(AlertState::Firing)
+    );
+    // A test that had no result shows it, although another one begins at once.
+    std::mem::swap(&mut world.alerts, &mut lasting);
+    world.test(
+        at_period(14),
+        1_000,
+        (0, 1),
+        RunClass::Regular,
+        Given::AgentAway,
+    );
+    world.alerts.handle_lease(&pair, until(15));
+    assert_eq!(world.alerts.state(&pair), Some(AlertState::Firing));
+}
+
+#[test]
 fn only_a_test_that_passes_ends_a_silence() {
     let mut world = World::new(2, Expected::Auto, 5);
     let given = |from: usize, _: usize, at: u64| match (from, (at - START) / PERIOD) {

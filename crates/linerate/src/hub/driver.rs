@@ -172,6 +172,7 @@ impl<'a> Driver<'a> {
             self.wait(news);
             let now = self.means.clock.now();
             self.dispatcher.handle_tick(now);
+            self.act();
             // Results that wait for the archive are no silence.
             if self.rows.is_empty() {
                 self.alerts.handle_time(now);
@@ -392,6 +393,12 @@ impl<'a> Driver<'a> {
         });
         match started {
             Ok((stop, ports)) => {
+                let pair = PairName {
+                    task: lease.task.clone(),
+                    from: lease.from.clone(),
+                    to: lease.to.clone(),
+                };
+                self.alerts.handle_lease(&pair, lease.expiry);
                 self.tests.insert(id, Test { lease, stop, ports });
                 self.tests_changed = true;
             }
