@@ -14,6 +14,7 @@
 pub mod alert;
 pub mod audit;
 pub mod bars;
+pub mod block;
 pub mod bounds;
 pub mod calendar;
 pub mod capture;

@@ -4,6 +4,7 @@
 //! Files are read below a [`Root`], so that a copy of another machine's can be looked at; what only a running
 //! kernel tells comes through [`Devices`]. What could not be read says why.
 
+pub mod blocks;
 mod device;
 mod interrupt_queues;
 mod links;
