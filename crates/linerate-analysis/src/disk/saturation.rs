@@ -1,0 +1,98 @@
+//! Whether a device was at its limit, by what it showed and not by how busy it was.
+
+use linerate_model::disk_watch::{DiskTotals, WatchedDevice};
+use serde::Serialize;
+
+use super::rates::DiskRates;
+use crate::statistics::median;
+
+/// A queue is full in so much of the time at least.
+const FULL_SHARE: f64 = 0.5;
+/// Samples that are needed to say so.
+const LEAST_SAMPLES: usize = 5;
+/// A queue is full from this share of its places on: some are taken between two readings.
+const FULL: f64 = 0.95;
+/// Intervals with requests waiting that are needed to compare short queues with long ones.
+const LEAST_INTERVALS: usize = 9;
+/// The mean queue from which on an interval counts: with fewer requests a device waits for them.
+const WAITING: f64 = 1.0;
+/// How much longer the long queues are, at least.
+const LONGER: f64 = 2.0;
+/// A rate that grows by less is flat.
+const FLAT: f64 = 1.1;
+/// How much longer a request takes then, at least.
+const SLOWER: f64 = 1.5;
+
+/// What shows that a device was at its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Saturation {
+    /// Its queues had no place left.
+    QueueFull {
+        /// The share of the samples in which that was so, 0 to 1.
+        share: f64,
+        /// How many requests they hold.
+        places: u64,
+    },
+    /// With more requests waiting it did no more: they only took longer.
+    RateFlat {
+        /// Requests a second with short queues, and with long ones.
+        requests_per_s: [f64; 2],
+        /// The same of the bytes, byte/s.
+        bytes_per_s: [f64; 2],
+        /// The mean queue of both.
+        queue: [f64; 2],
+        /// How long a request took in both, ms.
+        await_ms: [f64; 2],
+    },
+}
+
+impl Saturation {
+    /// What shows it; `None` where nothing does, which is not the same as room.
+    pub fn of(watched: &WatchedDevice) -> Option<Self> {
+        queue_full(watched).or_else(|| rate_flat(watched))
+    }
+}
+
+fn queue_full(watched: &WatchedDevice) -> Option<Saturation> {
+    let places = watched.device.queue_requests.filter(|places| *places > 0)?;
+    let rows = watched.samples.len();
+    // The first reading may be of the time before.
+    let depths = (1..rows).filter_map(|row| DiskTotals::at(&watched.samples, row));
+    let depths: Vec<u64> = depths.map(|totals| totals.in_flight).collect();
+    if depths.len() < LEAST_SAMPLES {
+        return None;
+    }
+    let is_full = |depth: &&u64| **depth as f64 >= FULL * places as f64;
+    let full = depths.iter().filter(is_full).count();
+    let share = full as f64 / depths.len() as f64;
+    (share >= FULL_SHARE).then_some(Saturation::QueueFull { share, places })
+}
+
+/// A third of the intervals with the shortest queues against the third with the longest.
+fn rate_flat(watched: &WatchedDevice) -> Option<Saturation> {
+    let waiting = DiskRates::each(watched).map(|(_, rates)| rates);
+    let mut waiting: Vec<DiskRates> = waiting.filter(|rates| rates.queue >= WAITING).collect();
+    if waiting.len() < LEAST_INTERVALS {
+        return None;
+    }
+    waiting.sort_by(|one, other| one.queue.total_cmp(&other.queue));
+    let third = waiting.len() / 3;
+    let (short, long) = (&waiting[..third], &waiting[waiting.len() - third..]);
+    let both = |value: fn(&DiskRates) -> f64| {
+        [short, long].map(|part| median(&part.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0))
+    };
+    let queue = both(|rates| rates.queue);
+    let requests_per_s = both(DiskRates::requests_per_s);
+    let bytes_per_s = both(DiskRates::bytes_per_s);
+    // Little's law, over all kinds of requests.
+    let await_ms = both(|rates| rates.queue / rates.requests_per_s().max(f64::MIN_POSITIVE) * 1e3);
+    let grows = |[less, more]: [f64; 2], by: f64| more >= less * by;
+    let is_flat = !grows(requests_per_s, FLAT) && !grows(bytes_per_s, FLAT);
+    (grows(queue, LONGER) && grows(await_ms, SLOWER) && is_flat).then_some(Saturation::RateFlat {
+        requests_per_s,
+        bytes_per_s,
+        queue,
+        await_ms,
+    })
+}
