@@ -21,7 +21,7 @@ pub fn explain(record: &DiskWatch) -> Vec<Finding> {
     if findings.is_empty() {
         findings.extend(busiest(record));
     }
-    findings.extend(accounts(record).iter().filter_map(factor));
+    findings.extend(accounts(&record.devices).iter().filter_map(factor));
     findings.sort_by_key(crate::rank);
     findings
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::block::{BlockDevice, BlockKind, MappedTarget};
 use linerate_model::column::Column;
-use linerate_model::disk_watch::{DiskWatch, WatchedDevice};
+use linerate_model::disk_watch::WatchedDevice;
 use linerate_model::plain_text::PlainText;
 use serde::Serialize;
 
@@ -45,8 +45,8 @@ impl Account {
 }
 
 /// One for each set of devices that stand on the same disks, if something stands on them at all.
-pub fn accounts(record: &DiskWatch) -> Vec<Account> {
-    let stack = Levels::of(record);
+pub fn accounts(devices: &[WatchedDevice]) -> Vec<Account> {
+    let stack = Levels::of(devices);
     let mut accounts = Vec::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for top in stack.tops() {
@@ -68,9 +68,10 @@ struct Levels<'a> {
 }
 
 impl<'a> Levels<'a> {
-    fn of(record: &'a DiskWatch) -> Self {
-        let devices = record.devices.iter();
-        let named = devices.map(|watched| (watched.device.name.as_str(), watched));
+    fn of(devices: &'a [WatchedDevice]) -> Self {
+        let named = devices
+            .iter()
+            .map(|watched| (watched.device.name.as_str(), watched));
         Self {
             devices: named.collect(),
         }
@@ -280,6 +281,165 @@ const fn raid10_copies(layout: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::block::DeviceNumber;
+    use linerate_model::series::Series;
+
+    const MIB: u64 = 1 << 20;
+
+    fn device(name: &str, kind: BlockKind, below: &[&str], written: u64) -> WatchedDevice {
+        let mut samples = Series::new(vec![0, 1_000_000_000]);
+        let values = vec![0, written * MIB];
+        samples.insert(Column::disk_written_bytes, values).unwrap();
+        WatchedDevice {
+            device: BlockDevice {
+                name: name.into(),
+                number: DeviceNumber { major: 8, minor: 0 },
+                kind,
+                below: below.iter().map(|name| (*name).into()).collect(),
+                size: None,
+                model: None,
+                rotational: None,
+                queue_requests: None,
+                counted: None,
+                hidden: false,
+            },
+            samples,
+            also_carries: Vec::new(),
+            replaced: 0,
+            thinned: 1,
+        }
+    }
+
+    fn disk(name: &str, written: u64) -> WatchedDevice {
+        device(name, BlockKind::Disk, &[], written)
+    }
+
+    fn md(level: &str, layout: u32, disks: u32) -> BlockKind {
+        BlockKind::Md {
+            level: level.into(),
+            layout: Some(layout),
+            disks: Some(disks),
+            chunk: None,
+            doing: None,
+        }
+    }
+
+    fn mapped(name: &str, table: Vec<MappedTarget>) -> BlockKind {
+        BlockKind::Mapped {
+            name: name.into(),
+            uuid: "LVM-x".into(),
+            table,
+        }
+    }
+
+    fn only(devices: &[WatchedDevice]) -> Account {
+        let mut all = accounts(devices);
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+
+    fn expected(devices: &[WatchedDevice]) -> Option<[f64; 2]> {
+        let expected = only(devices).expected_factor();
+        expected.map(|both| both.map(|factor| (factor * 100.0).round() / 100.0))
+    }
+
+    #[test]
+    fn each_byte_of_a_raid10_is_on_two_disks() {
+        let devices = [
+            disk("sda", 50),
+            disk("sdb", 50),
+            disk("sdc", 50),
+            disk("sdd", 50),
+            device(
+                "md0",
+                md("raid10", 258, 4),
+                &["sda", "sdb", "sdc", "sdd"],
+                100,
+            ),
+        ];
+        let account = only(&devices);
+        assert_eq!(account.factor(), Some(2.0));
+        assert_eq!(account.expected_factor(), Some([2.0, 2.0]));
+        assert_eq!((&*account.tops[0], account.leaves.len()), ("md0", 4));
+    }
+
+    #[test]
+    fn parity_costs_a_share_of_whole_stripes_and_all_of_small_writes() {
+        let members = ["sda", "sdb", "sdc", "sdd"];
+        let with = |level: &str| {
+            let mut devices: Vec<WatchedDevice> =
+                members.iter().map(|name| disk(name, 1)).collect();
+            devices.push(device("md0", md(level, 2, 4), &members, 1));
+            expected(&devices)
+        };
+        assert_eq!(with("raid5"), Some([1.33, 2.0]));
+        assert_eq!(with("raid6"), Some([2.0, 3.0]));
+        assert_eq!(with("raid0"), Some([1.0, 1.0]));
+        assert_eq!(with("raid1"), Some([4.0, 4.0]));
+        assert_eq!(with("multipath"), None);
+    }
+
+    #[test]
+    fn a_mirror_of_stripes_is_known_by_the_names_of_its_parts_or_its_table() {
+        let parts = |table: Vec<MappedTarget>| {
+            [
+                disk("sda", 1),
+                disk("sdb", 1),
+                device("dm-0", mapped("vg-home_mimage_0", Vec::new()), &["sda"], 1),
+                device("dm-1", mapped("vg-home_mimage_1", Vec::new()), &["sdb"], 1),
+                device("dm-2", mapped("vg-home", table), &["dm-0", "dm-1"], 1),
+            ]
+        };
+        assert_eq!(expected(&parts(Vec::new())), Some([2.0, 2.0]));
+        let raid = MappedTarget {
+            target: "raid".into(),
+            size: linerate_model::units::Bytes(1),
+            raid: Some("raid5_ls".into()),
+            members: Some(3),
+            copies: None,
+        };
+        assert_eq!(expected(&parts(vec![raid])), Some([1.5, 2.0]));
+        let thin = [
+            disk("sda", 1),
+            device("dm-0", mapped("vg-pool_tdata", Vec::new()), &["sda"], 1),
+            device("dm-1", mapped("vg-pool-tpool", Vec::new()), &["dm-0"], 1),
+        ];
+        assert_eq!(expected(&thin), None);
+    }
+
+    #[test]
+    fn volumes_on_the_same_disks_are_added_up_together_and_partitions_end_the_way() {
+        let partition = |name: &str, on: &str, written: u64| {
+            device(name, BlockKind::Partition { number: 1 }, &[on], written)
+        };
+        let mut devices = vec![
+            disk("sda", 900),
+            partition("sda1", "sda", 30),
+            device("dm-0", mapped("vg-a", Vec::new()), &["sda1"], 10),
+            device("dm-1", mapped("vg-b", Vec::new()), &["sda1"], 20),
+        ];
+        let account = only(&devices);
+        assert_eq!(
+            (account.top_bytes, account.leaf_bytes),
+            (30 * MIB, 30 * MIB)
+        );
+        assert_eq!(account.leaves, ["sda1"]);
+        // Another volume on the partition is not watched; partitions beside it on the disk do not matter.
+        devices[1].also_carries = vec!["dm-9".into()];
+        devices[0].also_carries = vec!["sda2".into()];
+        assert_eq!(only(&devices).also_write, ["dm-9"]);
+    }
+
+    #[test]
+    fn what_stands_on_itself_ends() {
+        let devices = [
+            disk("sda", 1),
+            device("dm-0", mapped("a", Vec::new()), &["dm-1", "sda"], 1),
+            device("dm-1", mapped("b", Vec::new()), &["dm-0"], 1),
+            device("dm-2", mapped("c", Vec::new()), &["dm-0"], 1),
+        ];
+        assert_eq!(expected(&devices), None);
+    }
 
     #[test]
     fn copies_of_raid10_are_those_of_its_layout() {

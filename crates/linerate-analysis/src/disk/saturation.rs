@@ -96,3 +96,97 @@ fn rate_flat(watched: &WatchedDevice) -> Option<Saturation> {
         await_ms,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::block::{BlockDevice, BlockKind, DeviceNumber};
+    use linerate_model::disk_watch::RequestTotals;
+    use linerate_model::series::Series;
+
+    /// A device with seconds of so many requests and such a mean queue, and so many under way at the end of each.
+    fn device(seconds: &[(u64, f64, u64)]) -> WatchedDevice {
+        let mut totals = DiskTotals::default();
+        let mut rows = vec![totals];
+        for (requests, queue, in_flight) in seconds {
+            let ms = linerate_model::units::whole(queue * 1e3);
+            totals = DiskTotals {
+                read: RequestTotals {
+                    ios: totals.read.ios + requests,
+                    merges: 0,
+                    bytes: totals.read.bytes + requests * 4096,
+                    ms: totals.read.ms + ms,
+                },
+                in_flight: *in_flight,
+                busy_ms: totals.busy_ms + 1000,
+                weighted_ms: totals.weighted_ms + ms,
+                ..totals
+            };
+            rows.push(totals);
+        }
+        let at = (0..rows.len() as u64).map(|second| second * 1_000_000_000);
+        let mut samples = Series::new(at.collect());
+        for (place, column) in DiskTotals::COLUMNS.iter().enumerate() {
+            let values = rows.iter().map(|row| row.cells()[place].unwrap_or(0));
+            samples.insert(*column, values.collect()).unwrap();
+        }
+        WatchedDevice {
+            device: BlockDevice {
+                name: "sda".into(),
+                number: DeviceNumber { major: 8, minor: 0 },
+                kind: BlockKind::Disk,
+                below: Vec::new(),
+                size: None,
+                model: None,
+                rotational: None,
+                queue_requests: Some(64),
+                counted: None,
+                hidden: false,
+            },
+            samples,
+            also_carries: Vec::new(),
+            replaced: 0,
+            thinned: 1,
+        }
+    }
+
+    #[test]
+    fn a_device_that_does_no_more_with_more_waiting_is_at_its_limit() {
+        let seconds: Vec<(u64, f64, u64)> = (0..12)
+            .map(|second| (120, if second < 6 { 2.0 } else { 16.0 }, 8))
+            .collect();
+        let Some(Saturation::RateFlat {
+            queue, await_ms, ..
+        }) = Saturation::of(&device(&seconds))
+        else {
+            panic!("it is at its limit");
+        };
+        assert!(queue[1] > 7.0 * queue[0] && await_ms[1] > 7.0 * await_ms[0]);
+    }
+
+    #[test]
+    fn a_device_that_does_more_with_more_waiting_has_room() {
+        // As an SSD: twice the queue, twice the rate, always busy.
+        let seconds: Vec<(u64, f64, u64)> = (1..13)
+            .map(|second| (1000 * second, second as f64, second))
+            .collect();
+        assert_eq!(Saturation::of(&device(&seconds)), None);
+    }
+
+    #[test]
+    fn a_steady_load_shows_nothing_and_a_full_queue_all() {
+        let steady: Vec<(u64, f64, u64)> = (0..12).map(|_| (500, 8.0, 8)).collect();
+        assert_eq!(Saturation::of(&device(&steady)), None);
+        let full: Vec<(u64, f64, u64)> = (0..12).map(|_| (500, 64.0, 64)).collect();
+        let full = Saturation::of(&device(&full));
+        assert_eq!(
+            full,
+            Some(Saturation::QueueFull {
+                share: 1.0,
+                places: 64
+            })
+        );
+        let short: Vec<(u64, f64, u64)> = (0..3).map(|_| (500, 64.0, 64)).collect();
+        assert_eq!(Saturation::of(&device(&short)), None);
+    }
+}

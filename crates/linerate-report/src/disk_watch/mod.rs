@@ -51,7 +51,7 @@ impl<'a> DiskWatchView<'a> {
         Self {
             record,
             devices: devices.collect(),
-            accounts: accounts(record),
+            accounts: accounts(&record.devices),
             findings,
         }
     }
