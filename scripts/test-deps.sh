@@ -21,6 +21,7 @@ need promtool prometheus
 need prometheus prometheus
 need prometheus-alertmanager prometheus-alertmanager
 need ssh openssh-client
+need iostat sysstat
 need strip binutils
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 # Without optimization and optional features: two minutes on two CPUs.

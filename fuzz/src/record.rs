@@ -1,4 +1,4 @@
-//! A record from a file, of a test or of an observation, to every output that shows it.
+//! A record from a file, of a test, of an observation or of disks, to every output that shows it.
 
 use linerate_analysis::evidence::Evidence;
 use linerate_experiment::counter_test;
@@ -7,6 +7,7 @@ use linerate_model::bounds::Extent;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::chart::Charts;
 use linerate_report::compare::{self, Comparison, Side};
+use linerate_report::disk_watch::{self, DiskWatchView};
 use linerate_report::html::{self, Sheet};
 use linerate_report::observation::{self, ObservationView};
 use linerate_report::text::{self, Style};
@@ -31,6 +32,15 @@ pub fn run(data: &[u8]) {
         is_json(&view.json());
         is_json(&view.end_line());
         assert!(observation::from_json(&observation::to_json(&seen)).is_ok());
+    } else if record::kind_of(data) == Some(Kind::DiskWatch) {
+        let Ok(seen) = disk_watch::from_json(data) else {
+            return;
+        };
+        let view = DiskWatchView::of(&seen, linerate_explain::disk::explain(&seen));
+        assert!(!view.text().is_empty());
+        is_json(&view.json());
+        is_json(&view.end_line());
+        assert!(disk_watch::from_json(&disk_watch::to_json(&seen)).is_ok());
     } else if let Ok(run) = record::from_json(data) {
         show(&run);
     }

@@ -75,6 +75,8 @@ needs! {
     Ping = "ping",
     /// Filters of system calls.
     Seccomp = "seccomp",
+    /// The project's folder on a file system that a block device holds.
+    Disk = "disk",
     /// A pipe of 2 MiB.
     Pipes = "pipes",
     /// Tests that run at a niceness of at most 15.

@@ -8,9 +8,6 @@ use linerate_model::disk_watch::WatchedDevice;
 use linerate_model::plain_text::PlainText;
 use serde::Serialize;
 
-/// A stack is no higher: what is deeper stands on itself.
-const HIGHEST: usize = 32;
-
 /// Bytes written to the tops of devices that belong together, and to what they stand on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Account {
@@ -65,33 +62,49 @@ pub fn accounts(devices: &[WatchedDevice]) -> Vec<Account> {
 /// The watched devices, and which stands on which: a partition is the end of the way down, since its disk carries others.
 struct Levels<'a> {
     devices: BTreeMap<&'a str, &'a WatchedDevice>,
+    above: BTreeMap<&'a str, Vec<&'a str>>,
+    /// Disks of which a watched partition is a part.
+    parted: BTreeSet<&'a str>,
 }
+
+/// What one byte at a device makes of bytes at its leaves; absent where that is not known, or being found out.
+type Factors<'a> = BTreeMap<&'a str, Option<[f64; 2]>>;
 
 impl<'a> Levels<'a> {
     fn of(devices: &'a [WatchedDevice]) -> Self {
-        let named = devices
-            .iter()
-            .map(|watched| (watched.device.name.as_str(), watched));
-        Self {
+        let named = devices.iter();
+        let named = named.map(|watched| (watched.device.name.as_str(), watched));
+        let mut levels = Self {
             devices: named.collect(),
+            above: BTreeMap::new(),
+            parted: BTreeSet::new(),
+        };
+        for name in levels.devices.keys().copied().collect::<Vec<_>>() {
+            for below in levels.below(name).collect::<Vec<_>>() {
+                levels.above.entry(below).or_default().push(name);
+            }
         }
+        let devices = devices.iter().map(|watched| &watched.device);
+        let parts = devices.filter(|device| is_partition(device));
+        let disks = parts.flat_map(|part| part.below.iter().map(PlainText::as_str));
+        levels.parted = disks.collect();
+        levels
     }
 
     fn below(&self, name: &str) -> impl Iterator<Item = &'a str> {
         let device = self.devices.get(name).map(|watched| &watched.device);
-        let whole = device.filter(|device| !matches!(device.kind, BlockKind::Partition { .. }));
+        let whole = device.filter(|device| !is_partition(device));
         let below = whole.into_iter().flat_map(|device| device.below.iter());
         below.filter_map(|name| Some(self.devices.get_key_value(name.as_str())?.0).copied())
     }
 
-    fn above(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        let names = self.devices.keys().copied();
-        names.filter(move |above| self.below(above).any(|below| below == name))
+    fn above(&self, name: &str) -> &[&'a str] {
+        self.above.get(name).map_or(&[], Vec::as_slice)
     }
 
     fn tops(&self) -> impl Iterator<Item = &'a str> {
         let names = self.devices.keys().copied();
-        names.filter(|name| self.above(name).next().is_none())
+        names.filter(|name| self.above(name).is_empty())
     }
 
     fn connected(&self, name: &'a str) -> BTreeSet<&'a str> {
@@ -100,7 +113,7 @@ impl<'a> Levels<'a> {
         while let Some(name) = open.pop() {
             if members.insert(name) {
                 open.extend(self.below(name));
-                open.extend(self.above(name));
+                open.extend(self.above(name).iter().copied());
             }
         }
         members
@@ -108,23 +121,22 @@ impl<'a> Levels<'a> {
 
     fn account(&self, members: &BTreeSet<&'a str>) -> Account {
         let all = || members.iter().copied();
-        let tops: Vec<&str> = all()
-            .filter(|name| self.above(name).next().is_none())
-            .collect();
+        let tops: Vec<&str> = all().filter(|name| self.above(name).is_empty()).collect();
         let leaves: Vec<&str> = all()
             .filter(|name| self.below(name).next().is_none())
             .collect();
         let sum = |names: &[&str]| names.iter().map(|name| self.written(name)).sum();
         let names = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
+        let mut known = Factors::new();
         let expected = tops.iter().map(|top| {
-            let [least, most] = self.factor(top, 0)?;
+            let [least, most] = self.factor(top, &mut known)?;
             let bytes = self.written(top) as f64;
             Some([least * bytes, most * bytes])
         });
         let expected: Option<Vec<[f64; 2]>> = expected.collect();
         let strange = all().filter_map(|name| self.devices.get(name));
         let mut also_write: Vec<PlainText> = strange
-            .filter(|watched| !is_disk_of_partitions(&watched.device, self))
+            .filter(|watched| !self.parted.contains(watched.device.name.as_str()))
             .flat_map(|watched| watched.also_carries.iter().cloned())
             .collect();
         also_write.sort();
@@ -161,23 +173,27 @@ impl<'a> Levels<'a> {
     }
 
     /// What one byte at a device makes of bytes at its leaves, the least and the most.
-    fn factor(&self, name: &str, depth: usize) -> Option<[f64; 2]> {
+    fn factor(&self, name: &'a str, known: &mut Factors<'a>) -> Option<[f64; 2]> {
+        if let Some(factor) = known.get(name) {
+            return *factor;
+        }
+        // What stands on itself comes here again, and is not known.
+        known.insert(name, None);
+        let factor = self.factor_through(name, known);
+        known.insert(name, factor);
+        factor
+    }
+
+    fn factor_through(&self, name: &'a str, known: &mut Factors<'a>) -> Option<[f64; 2]> {
         let below: Vec<&str> = self.below(name).collect();
         if below.is_empty() {
             return Some([1.0, 1.0]);
         }
-        if depth > HIGHEST {
-            return None;
-        }
         let device = &self.devices.get(name)?.device;
         let own = own_factor(device, &below, &|name| self.mapped_name(name))?;
-        let parts: Option<Vec<[f64; 2]>> = below
-            .iter()
-            .map(|below| self.factor(below, depth + 1))
-            .collect();
-        let parts = parts?;
-        let least = parts.iter().map(|part| part[0]).fold(f64::MAX, f64::min);
-        let most = parts.iter().map(|part| part[1]).fold(0.0, f64::max);
+        let parts = below.iter().map(|below| self.factor(below, known));
+        let parts: Vec<[f64; 2]> = parts.collect::<Option<_>>()?;
+        let [least, most] = range(&parts);
         Some([own[0] * least, own[1] * most])
     }
 
@@ -189,12 +205,15 @@ impl<'a> Levels<'a> {
     }
 }
 
-/// A disk of which a watched partition is a part; the partition is the leaf then.
-fn is_disk_of_partitions(device: &BlockDevice, levels: &Levels<'_>) -> bool {
-    let mut all = levels.devices.values();
-    all.any(|other| {
-        matches!(other.device.kind, BlockKind::Partition { .. })
-            && other.device.below.contains(&device.name)
+/// A partition is where the way down ends.
+const fn is_partition(device: &BlockDevice) -> bool {
+    matches!(device.kind, BlockKind::Partition { .. })
+}
+
+/// The least and the most of all.
+fn range(parts: &[[f64; 2]]) -> [f64; 2] {
+    parts.iter().fold([f64::MAX, 0.0], |[least, most], part| {
+        [least.min(part[0]), most.max(part[1])]
     })
 }
 
@@ -213,11 +232,8 @@ fn own_factor<'a>(
             ..
         } => raid_factor(level, *disks, layout.map(raid10_copies)),
         BlockKind::Mapped { table, .. } if !table.is_empty() => {
-            let each: Option<Vec<[f64; 2]>> = table.iter().map(target_factor).collect();
-            let each = each?;
-            let least = each.iter().map(|one| one[0]).fold(f64::MAX, f64::min);
-            let most = each.iter().map(|one| one[1]).fold(0.0, f64::max);
-            Some([least, most])
+            let each = table.iter().map(target_factor);
+            Some(range(&each.collect::<Option<Vec<_>>>()?))
         }
         BlockKind::Mapped { .. } => {
             let has = |part: &str| {

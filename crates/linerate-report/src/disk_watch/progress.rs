@@ -115,9 +115,10 @@ pub fn table(
     }
     let mut lines = vec![
         format!(
-            "{:.0} s{left}: {} devices",
+            "{:.0} s{left}: {} device{}",
             reading.to_ns.as_secs_f64(),
-            devices.len()
+            devices.len(),
+            words::when(devices.len() != 1, "s")
         ),
         format!("{:<18} {HEADING}", "device"),
     ];

@@ -1,5 +1,4 @@
 //! `linerate disk watch`: what block devices do, live and as a record.
-#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
