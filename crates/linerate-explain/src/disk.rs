@@ -223,3 +223,129 @@ fn factor(account: &Account) -> Option<Finding> {
         )
         .done()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::block::BlockKind;
+    use linerate_model::disk_watch::{DiskTotals, RequestTotals};
+    use linerate_testing::disks;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Seconds of so many writes of 1 MiB with such a mean queue.
+    fn rows(seconds: &[(u64, u64)]) -> Vec<DiskTotals> {
+        let mut totals = DiskTotals::default();
+        let each = seconds.iter().map(|(writes, queue)| {
+            totals.write = RequestTotals {
+                ios: totals.write.ios + writes,
+                merges: 0,
+                bytes: totals.write.bytes + writes * MIB,
+                ms: totals.write.ms + queue * 1000,
+            };
+            totals.busy_ms += (queue * 1000).min(1000);
+            totals.weighted_ms += queue * 1000;
+            totals
+        });
+        each.collect()
+    }
+
+    fn disk(name: &str, seconds: &[(u64, u64)]) -> WatchedDevice {
+        disks::watched(disks::device(name, BlockKind::Disk, &[]), &rows(seconds))
+    }
+
+    fn mirror(seconds: &[(u64, u64)]) -> WatchedDevice {
+        let kind = BlockKind::Md {
+            level: "raid1".into(),
+            layout: None,
+            disks: Some(2),
+            chunk: None,
+            doing: Some("resync".into()),
+        };
+        let device = disks::device("md0", kind, &["sda", "sdb"]);
+        disks::watched(device, &rows(seconds))
+    }
+
+    fn said(devices: Vec<WatchedDevice>) -> Vec<(String, Severity, String)> {
+        let findings = explain(&disks::record(devices));
+        let each = findings.into_iter();
+        each.map(|one| (one.id, one.severity, one.sentence))
+            .collect()
+    }
+
+    #[test]
+    fn the_disk_below_is_the_limit_and_not_the_array() {
+        let load: Vec<(u64, u64)> = (0..12)
+            .map(|at| (100, if at < 6 { 2 } else { 16 }))
+            .collect();
+        let said = said(vec![
+            mirror(&load),
+            disk("sda", &load),
+            disk("sdb", &[(1, 0); 12]),
+        ]);
+        assert_eq!(
+            (said[0].0.as_str(), said[0].1),
+            ("disk-busy", Severity::Limit)
+        );
+        assert!(
+            said[0]
+                .2
+                .starts_with("sda was at its limit: with 16.0 instead of 2.0 requests"),
+            "{}",
+            said[0].2
+        );
+        let limits = said
+            .iter()
+            .filter(|(_, severity, _)| *severity == Severity::Limit);
+        assert_eq!(limits.count(), 1, "{said:?}");
+    }
+
+    #[test]
+    fn a_busy_disk_may_have_room_and_a_quiet_one_has_it() {
+        let busy = said(vec![disk("sda", &[(100, 8); 12])]);
+        assert_eq!(
+            (busy[0].0.as_str(), busy[0].1),
+            ("disk-busy", Severity::Note)
+        );
+        assert!(
+            busy[0].2.contains("does not show whether it has room"),
+            "{}",
+            busy[0].2
+        );
+        let quiet = said(vec![disk("sda", &[(0, 0); 12])]);
+        assert_eq!(
+            (quiet[0].0.as_str(), quiet[0].1),
+            ("disk-room", Severity::Healthy)
+        );
+        assert!(quiet[0].2.contains("no reads or writes"), "{}", quiet[0].2);
+    }
+
+    #[test]
+    fn writes_that_become_too_many_or_too_few_are_named_with_why() {
+        let load = [(20, 0); 10];
+        let right = said(vec![mirror(&load), disk("sda", &load), disk("sdb", &load)]);
+        assert_eq!(right.len(), 1, "{right:?}");
+        let more = [(40, 0); 10];
+        let many = said(vec![mirror(&load), disk("sda", &load), disk("sdb", &more)]);
+        assert_eq!(many[1].0, "write-factor");
+        assert!(
+            many[1]
+                .2
+                .contains("3.00 times, where 2.00 is expected; md0 was copying meanwhile (resync)"),
+            "{}",
+            many[1].2
+        );
+        let few = said(vec![
+            mirror(&load),
+            disk("sda", &load),
+            disk("sdb", &[(0, 0); 10]),
+        ]);
+        assert!(
+            few[1]
+                .2
+                .contains("1.00 times, where 2.00 is expected; a member is missing"),
+            "{}",
+            few[1].2
+        );
+    }
+}

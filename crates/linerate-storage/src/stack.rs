@@ -129,32 +129,17 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::block::DeviceNumber;
-
-    fn device(name: &str, below: &[&str]) -> BlockDevice {
-        BlockDevice {
-            name: name.into(),
-            number: DeviceNumber { major: 1, minor: 1 },
-            kind: BlockKind::Disk,
-            below: below.iter().map(|name| (*name).into()).collect(),
-            size: None,
-            model: None,
-            rotational: None,
-            queue_requests: None,
-            counted: None,
-            hidden: false,
-        }
-    }
+    use linerate_testing::disks::device;
 
     #[test]
     fn all_that_is_below_is_found_once_and_circles_end() {
         let stack = Stack {
             root: Root::of_this_machine(),
             devices: vec![
-                device("sda", &[]),
-                device("sdb", &["md0"]),
-                device("sdc", &[]),
-                device("md0", &["sda", "sdb", "gone"]),
+                device("sda", BlockKind::Disk, &[]),
+                device("sdb", BlockKind::Disk, &["md0"]),
+                device("sdc", BlockKind::Disk, &[]),
+                device("md0", BlockKind::Disk, &["sda", "sdb", "gone"]),
             ],
             mounts: Vec::new(),
         };

@@ -439,6 +439,13 @@ impl Users {
                     ended: false,
                 }
             });
+            if seen.last != io {
+                // A shell that began a program has become that program since.
+                let name = process_io::name(io.pid);
+                if !name.is_empty() {
+                    seen.name = name.into();
+                }
+            }
             did.extend(between(&seen.name, &seen.last, &io));
             seen.last = io;
         }

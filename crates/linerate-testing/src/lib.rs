@@ -4,7 +4,7 @@
 //!   test where the machine is known to have what is missing.
 //! - A test that has to run in namespaces of its own runs again there by [`in_namespaces`], which makes sure that it
 //!   did run.
-//! - [`fixture`] makes the records of runs that never were.
+//! - [`fixture`] makes the records of runs that never were, [`disks`] those of disks.
 //!
 //! ```
 //! use linerate_testing::{Need, skipped};
@@ -17,6 +17,7 @@
 //! }
 //! ```
 
+pub mod disks;
 pub mod fixture;
 mod namespaces;
 mod skips;

@@ -297,33 +297,21 @@ const fn raid10_copies(layout: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::block::DeviceNumber;
-    use linerate_model::series::Series;
+    use linerate_model::disk_watch::{DiskTotals, RequestTotals};
+    use linerate_testing::disks;
 
     const MIB: u64 = 1 << 20;
 
     fn device(name: &str, kind: BlockKind, below: &[&str], written: u64) -> WatchedDevice {
-        let mut samples = Series::new(vec![0, 1_000_000_000]);
-        let values = vec![0, written * MIB];
-        samples.insert(Column::disk_written_bytes, values).unwrap();
-        WatchedDevice {
-            device: BlockDevice {
-                name: name.into(),
-                number: DeviceNumber { major: 8, minor: 0 },
-                kind,
-                below: below.iter().map(|name| (*name).into()).collect(),
-                size: None,
-                model: None,
-                rotational: None,
-                queue_requests: None,
-                counted: None,
-                hidden: false,
-            },
-            samples,
-            also_carries: Vec::new(),
-            replaced: 0,
-            thinned: 1,
-        }
+        let write = RequestTotals {
+            bytes: written * MIB,
+            ..RequestTotals::default()
+        };
+        let totals = DiskTotals {
+            write,
+            ..DiskTotals::default()
+        };
+        disks::watched(disks::device(name, kind, below), &[totals])
     }
 
     fn disk(name: &str, written: u64) -> WatchedDevice {

@@ -100,14 +100,14 @@ fn rate_flat(watched: &WatchedDevice) -> Option<Saturation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::block::{BlockDevice, BlockKind, DeviceNumber};
+    use linerate_model::block::BlockKind;
     use linerate_model::disk_watch::RequestTotals;
-    use linerate_model::series::Series;
+    use linerate_testing::disks;
 
     /// A device with seconds of so many requests and such a mean queue, and so many under way at the end of each.
     fn device(seconds: &[(u64, f64, u64)]) -> WatchedDevice {
         let mut totals = DiskTotals::default();
-        let mut rows = vec![totals];
+        let mut rows = Vec::new();
         for (requests, queue, in_flight) in seconds {
             let ms = linerate_model::units::whole(queue * 1e3);
             totals = DiskTotals {
@@ -124,30 +124,9 @@ mod tests {
             };
             rows.push(totals);
         }
-        let at = (0..rows.len() as u64).map(|second| second * 1_000_000_000);
-        let mut samples = Series::new(at.collect());
-        for (place, column) in DiskTotals::COLUMNS.iter().enumerate() {
-            let values = rows.iter().map(|row| row.cells()[place].unwrap_or(0));
-            samples.insert(*column, values.collect()).unwrap();
-        }
-        WatchedDevice {
-            device: BlockDevice {
-                name: "sda".into(),
-                number: DeviceNumber { major: 8, minor: 0 },
-                kind: BlockKind::Disk,
-                below: Vec::new(),
-                size: None,
-                model: None,
-                rotational: None,
-                queue_requests: Some(64),
-                counted: None,
-                hidden: false,
-            },
-            samples,
-            also_carries: Vec::new(),
-            replaced: 0,
-            thinned: 1,
-        }
+        let mut device = disks::device("sda", BlockKind::Disk, &[]);
+        device.queue_requests = Some(64);
+        disks::watched(device, &rows)
     }
 
     #[test]

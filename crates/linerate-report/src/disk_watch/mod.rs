@@ -12,7 +12,7 @@ use linerate_model::record::{RecordError, RunRecord};
 
 use crate::json;
 
-pub use progress::{event, line, table};
+pub use progress::{event, heading, line, table};
 
 /// A record of block devices as it is shown.
 #[derive(Debug)]

@@ -58,6 +58,11 @@ fn rates_of(reading: &DiskReading, place: usize) -> Option<DiskRates> {
     DiskRates::between(before, now, Nanos(reading.to_ns.since(reading.from_ns).0))
 }
 
+/// The line above [`line`]s.
+pub fn heading() -> String {
+    format!("{:>10}  {:<10} {HEADING}", "time", "device")
+}
+
 /// Lines for a pipe, without the last newline: devices that did something.
 pub fn line(devices: &[BlockDevice], reading: &DiskReading) -> String {
     let at = format!("{:>8.2} s", reading.to_ns.as_secs_f64());

@@ -118,22 +118,7 @@ fn volume(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::block::DeviceNumber;
-
-    fn device(name: &str, below: &[&str]) -> BlockDevice {
-        BlockDevice {
-            name: name.into(),
-            number: DeviceNumber { major: 0, minor: 0 },
-            kind: BlockKind::Disk,
-            below: below.iter().map(|name| (*name).into()).collect(),
-            size: None,
-            model: None,
-            rotational: None,
-            queue_requests: None,
-            counted: None,
-            hidden: false,
-        }
-    }
+    use linerate_testing::disks::device;
 
     #[test]
     fn names_of_volumes_are_those_that_lvm_prints() {
@@ -146,11 +131,11 @@ mod tests {
     #[test]
     fn each_device_is_shown_once_below_the_first_that_stands_on_it() {
         let devices = [
-            device("a", &[]),
-            device("b", &[]),
-            device("top", &["a", "b"]),
-            device("other", &["b"]),
-            device("ring", &["ring"]),
+            device("a", BlockKind::Disk, &[]),
+            device("b", BlockKind::Disk, &[]),
+            device("top", BlockKind::Disk, &["a", "b"]),
+            device("other", BlockKind::Disk, &["b"]),
+            device("ring", BlockKind::Disk, &["ring"]),
         ];
         let all: Vec<&BlockDevice> = devices.iter().collect();
         let names: Vec<(&str, usize)> = tree(&all)

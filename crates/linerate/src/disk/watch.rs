@@ -76,7 +76,11 @@ pub(super) fn run(arguments: &DiskWatchArguments, printer: &Printer) -> Result<(
             Format::Text if printer.is_terminal() => {
                 printer.table(&disk_watch::table(devices, reading, columns(), rows()))
             }
-            Format::Text => printer.line(&disk_watch::line(devices, reading)),
+            Format::Text => {
+                let heading = (reading.from_ns == Nanos::ZERO).then(disk_watch::heading);
+                let heading = heading.map_or(Ok(()), |heading| printer.line(&heading));
+                heading.and_then(|()| printer.line(&disk_watch::line(devices, reading)))
+            }
         };
         if let Err(error) = shown {
             lost.get_or_insert(error);

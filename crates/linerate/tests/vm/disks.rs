@@ -129,8 +129,13 @@ fn an_array_is_watched_level_by_level() {
     assert_eq!(expected, [2.0, 2.0]);
     assert!((factor - 2.0).abs() <= 0.02, "{factor}");
     agree(&seen, &iostat, &["md0", "vdc", "vdf"]);
-    let text = machine.ok("linerate disk watch md0 -t 0.2");
+    let text = machine.ok(
+        "(sleep 1; exec dd if=/dev/zero of=/dev/md0 bs=64k count=400 oflag=direct 2>/dev/null) & \
+         linerate disk watch md0 -t 5; wait",
+    );
+    say(&text);
     assert!(text.contains("md0        raid10 of 4"), "{text}");
+    assert!(text.contains("times (2.00 expected)"), "{text}");
     at_its_limit(&mut machine);
     machine.power_off();
 }
