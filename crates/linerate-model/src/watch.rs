@@ -159,7 +159,8 @@ pub enum WatchOutcome {
         reason: NotRun,
         /// The same as a sentence, with what stood in its way.
         why: PlainText,
-        /// The tests that held what it needed, where [`NotRun::Missed`]; the longest first.
+        /// The tests that held what it needed, where [`NotRun::Missed`], the longest first; the host without an agent, where
+        /// [`NotRun::AgentAway`].
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         held: Vec<Holding>,
     },
@@ -237,7 +238,7 @@ impl NotRun {
 pub struct Holding {
     /// What was held: `node1`, `node1 sends`, `segment uplink`.
     pub resource: PlainText,
-    /// The test that held it: `TASK FROM > TO`.
+    /// The test that held it: `TASK FROM > TO`; or what else stood in the way.
     pub by: PlainText,
     /// For how long of the time in which the test was due, ms.
     pub millis: u64,

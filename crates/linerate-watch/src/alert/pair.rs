@@ -14,7 +14,6 @@ use super::trouble::Trouble;
 use super::{Mark, Worth};
 use crate::baseline::{Baseline, FIRST, History, Regime};
 use crate::change_points::Cusum;
-use crate::dispatch::agent_was;
 use crate::expectation::{self, Bounds, Floor};
 use crate::watched::Expected;
 
@@ -85,7 +84,7 @@ pub(super) struct Watch {
     /// The options of the tests; absent = an older program wrote this.
     #[serde(default)]
     options: Option<Vec<String>>,
-    /// Whether the latest due test waited for an agent, and of which host where it says so.
+    /// Whether the latest due test waited for an agent, and of which host; empty where an older program wrote its row.
     #[serde(default)]
     pub(super) away: Option<PlainText>,
     pub(super) trouble: Option<Trouble>,
@@ -329,7 +328,9 @@ impl Watch {
         let before = (self.state(), self.kind());
         let waited = run.class == RunClass::Confirm && self.take_pending();
         self.running = None;
-        if let WatchOutcome::NotRun { reason, why, .. } = &run.outcome {
+        if let WatchOutcome::NotRun { reason, why, held } = &run.outcome {
+            let host = held.first().map(|held| held.resource.clone());
+            self.away = (*reason == NotRun::AgentAway).then(|| host.unwrap_or_default());
             let mut steps = self.handle_not_run(now, *reason, why, run.ended, waited);
             // The next test may begin at once.
             if self.silent_at().is_some_and(|at| at <= run.ended) {
@@ -425,7 +426,6 @@ impl Watch {
         ended: UnixMillis,
         waited: bool,
     ) -> Vec<Step> {
-        self.away = (reason == NotRun::AgentAway).then(|| self.named_in(why));
         // Nobody meant to test, or nobody could have: the pair is not to blame. One that rests after failures is no news.
         if matches!(
             reason,
@@ -452,15 +452,6 @@ impl Watch {
             }
             _ => Vec::new(),
         }
-    }
-
-    /// The host whose agent was away, by the sentence that the dispatcher makes; empty where that names none.
-    fn named_in(&self, why: &str) -> PlainText {
-        let ends = [&self.from, &self.to];
-        let named = ends
-            .into_iter()
-            .find(|host| why.starts_with(&agent_was(host)));
-        named.cloned().unwrap_or_default()
     }
 
     /// Keeps why there is no result, for the silence that follows from it.

@@ -69,7 +69,6 @@ pub use lease::{Action, End, Ending, Finished, Lease, LeaseId, Request, RequestE
 pub use outlook::{Coming, Outlook, Waiting};
 pub use progress::{OpenPair, Progress};
 pub use resume::{PairMemory, Resumption};
-pub(crate) use rows::agent_was;
 
 /// How much longer than its test a lease lasts, ms: answers come late.
 pub const GRACE_MILLIS: u64 = 25_000;

@@ -86,7 +86,7 @@ impl Dispatcher {
             Some((Block::Resources, millis)) => self.missed(&test, millis),
             Some((block, millis)) => {
                 let why = self.sentence(&test, &block, millis);
-                (block.reason(), why, self.foreign(&test, &block, millis))
+                (block.reason(), why, self.in_the_way(&test, &block, millis))
             }
         };
         self.not_run(&test, reason, why, held);
@@ -131,14 +131,16 @@ impl Dispatcher {
         (NotRun::Missed, why.into(), held)
     }
 
-    /// What another hub's test held.
-    fn foreign(&self, test: &Pending, block: &Block, millis: u64) -> Vec<Holding> {
-        let Block::OtherHub(end) = block else {
-            return Vec::new();
+    /// The host that stood in the way, and why: another hub's test, or an agent that was away.
+    fn in_the_way(&self, test: &Pending, block: &Block, millis: u64) -> Vec<Holding> {
+        let (end, by) = match block {
+            Block::OtherHub(end) => (end, "something that this hub did not start"),
+            Block::Away(end) => (end, "its agent, which was not connected"),
+            _ => return Vec::new(),
         };
         vec![Holding {
             resource: self.host_of(test, *end).clone(),
-            by: "something that this hub did not start".into(),
+            by: by.into(),
             millis,
         }]
     }
@@ -159,7 +161,7 @@ impl Dispatcher {
             Block::Maintenance(why) => format!("maintenance for {waited} of {window}: {why}"),
             Block::Away(end) => {
                 let host = self.host_of(test, *end);
-                format!("{}not connected for {waited} of {window}", agent_was(host))
+                format!("the agent of {host} was not connected for {waited} of {window}")
             }
             Block::PairFailed => format!(
                 "the pair rested for {waited} of {window}, because {} tests in a row failed",
@@ -189,11 +191,6 @@ impl Dispatcher {
         };
         why.into()
     }
-}
-
-/// What the sentence of a test begins with that waited for this host's agent: rows name the host nowhere else.
-pub(crate) fn agent_was(host: &str) -> String {
-    format!("the agent of {host} was ")
 }
 
 /// A time in words: its two largest units.

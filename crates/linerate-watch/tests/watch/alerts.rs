@@ -10,7 +10,7 @@ use linerate_model::mesh::MeshCauseKind;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::BitRate;
 use linerate_model::watch::{
-    NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
+    Holding, NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
 };
 use linerate_watch::alert::{AcceptError, Action, Alerts, Mark, PairName, Worth};
 use linerate_watch::watched::{
@@ -96,14 +96,22 @@ struct World {
     counter_tests: Vec<(PairName, String)>,
     /// What limits tests.
     finding: &'static str,
-    /// What the dispatcher says of an agent that is not connected.
-    away: &'static str,
+    /// The host without an agent, as the dispatcher names it.
+    away: Option<&'static str>,
     /// All rows, the oldest first.
     rows: Vec<WatchRun>,
     /// Hosts whose facts were asked for.
     asked: Vec<PlainText>,
     /// Tests whose records are kept for ever.
     kept: HashSet<(RunId, Worth)>,
+}
+
+fn in_the_way(host: &str) -> Holding {
+    Holding {
+        resource: host.into(),
+        by: "its agent".into(),
+        millis: PERIOD,
+    }
 }
 
 impl World {
@@ -135,7 +143,7 @@ impl World {
             changed: Vec::new(),
             counter_tests: Vec::new(),
             finding: "receive-window",
-            away: "an agent is not connected",
+            away: None,
             rows: Vec::new(),
             asked: Vec::new(),
             kept: HashSet::new(),
@@ -218,8 +226,8 @@ impl World {
             },
             Given::AgentAway => WatchOutcome::NotRun {
                 reason: NotRun::AgentAway,
-                why: self.away.into(),
-                held: Vec::new(),
+                why: "an agent is not connected".into(),
+                held: self.away.iter().map(|host| in_the_way(host)).collect(),
             },
             Given::Rests => WatchOutcome::NotRun {
                 reason: NotRun::BackingOff,
@@ -629,7 +637,7 @@ fn a_pair_that_rests_after_failures_goes_on_failing() {
 #[test]
 fn one_of_three_hosts_that_is_away_is_one_alert() {
     let mut world = World::new(3, Expected::Auto, 5);
-    world.away = "the agent of node2 was not connected for 5 h of 6 h";
+    world.away = Some("node2");
     let away = |from: usize, to: usize, at: u64| {
         if (from == 2 || to == 2) && at >= at_period(10) {
             Given::AgentAway
