@@ -158,6 +158,15 @@ impl Directory {
         self.at(name, flags, mode)
     }
 
+    /// Makes a file without a name (`O_TMPFILE`), open to be read and written: it is gone when nothing has it open any
+    /// more, however this process ends.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`, or `EISDIR` from old kernels, where the file system cannot; those of `open`.
+    pub fn make_unnamed(&self, mode: u32) -> io::Result<File> {
+        self.at(OsStr::new("."), OFlags::RDWR | OFlags::TMPFILE, mode)
+    }
+
     /// Makes a directory in this one, with exactly this mode, and opens it.
     ///
     /// # Errors

@@ -252,7 +252,8 @@ fn copy(one: &CopySummary, given: &Given) -> Finding {
 pub(super) fn crashes(runs: &[CrashRun]) -> (String, Vec<Finding>) {
     let title = format!("power cuts: {} run(s)", runs.len());
     let mut groups: BTreeMap<(&str, &str), Vec<&CrashRun>> = BTreeMap::new();
-    for run in runs {
+    let (failed, cut): (Vec<_>, Vec<_>) = runs.iter().partition(|run| run.error.is_some());
+    for run in cut {
         groups
             .entry((&run.file_system, &run.options))
             .or_default()
@@ -262,8 +263,29 @@ pub(super) fn crashes(runs: &[CrashRun]) -> (String, Vec<Finding>) {
         .iter()
         .map(|((name, options), runs)| group(name, options, runs))
         .collect();
+    findings.extend(failed.into_iter().filter_map(not_cut));
     findings.sort_by_key(|finding| finding.severity != Severity::Limit);
     (title, findings)
+}
+
+/// A file system whose power could not be cut.
+fn not_cut(run: &CrashRun) -> Option<Finding> {
+    let options = with_options(&run.options);
+    let sentence = format!(
+        "{}{options}: not cut, {}",
+        run.file_system,
+        run.error.as_ref()?
+    );
+    Some(Finding::new("crash-exposure", Severity::Note, sentence))
+}
+
+/// ` (data=journal)`.
+fn with_options(options: &str) -> String {
+    if options.is_empty() {
+        String::new()
+    } else {
+        format!(" ({options})")
+    }
 }
 
 fn is_lost(result: &str) -> bool {
@@ -285,11 +307,7 @@ fn group(name: &str, options: &str, runs: &[&CrashRun]) -> Finding {
         }
     }
     let list = |set: &BTreeSet<&str>| set.iter().copied().collect::<Vec<_>>().join(", ");
-    let options = if options.is_empty() {
-        String::new()
-    } else {
-        format!(" ({options})")
-    };
+    let options = with_options(options);
     let results = runs.iter().flat_map(|run| &run.results);
     let synced: Vec<&PlainText> = results
         .filter(|(what, _)| what.ends_with("-fsync"))
