@@ -240,6 +240,13 @@ impl Directory {
     }
 }
 
+impl From<File> for Directory {
+    /// A directory that was opened to be read; whatever else it is, nothing will be found in it.
+    fn from(opened: File) -> Self {
+        Self(opened.into())
+    }
+}
+
 impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
