@@ -1,5 +1,8 @@
 //! Loop devices: a file as a block device (loop(4)).
-#![expect(unsafe_code, reason = "ioctls of loop devices take pointers to C structures")]
+#![expect(
+    unsafe_code,
+    reason = "ioctls of loop devices take pointers to C structures"
+)]
 
 use std::fs::File;
 use std::io;
@@ -81,7 +84,12 @@ impl LoopDevice {
             let path = PathBuf::from(format!("/dev/loop{number}"));
             let device = File::options().read(true).write(true).open(&path)?;
             match configure(&device, file.as_raw_fd()) {
-                Ok(()) => return Ok(Self { path, _open: device }),
+                Ok(()) => {
+                    return Ok(Self {
+                        path,
+                        _open: device,
+                    });
+                }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
                 Err(error) => return Err(error),
             }

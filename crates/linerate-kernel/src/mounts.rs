@@ -82,7 +82,9 @@ fn unescaped(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
-        let code = after.get(..3).and_then(|code| u8::from_str_radix(code, 8).ok());
+        let code = after
+            .get(..3)
+            .and_then(|code| u8::from_str_radix(code, 8).ok());
         match code.filter(u8::is_ascii) {
             Some(code) => {
                 out.push(code.into());
@@ -124,7 +126,11 @@ pub fn mount_at(
     file_system: &str,
     options: &str,
 ) -> Result<(), KernelError> {
-    let object = format!("{} ({file_system}) at {}", source.display(), point.display());
+    let object = format!(
+        "{} ({file_system}) at {}",
+        source.display(),
+        point.display()
+    );
     let cannot = KernelError::of("mount", &object);
     let Ok(options) = std::ffi::CString::new(options) else {
         return Err(cannot(io::ErrorKind::InvalidInput.into()));

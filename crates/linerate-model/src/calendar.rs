@@ -46,7 +46,8 @@ pub fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     };
     let of_year = (153 * march_month + 2) / 5 + day.checked_sub(1)?;
     let of_era = year % 400;
-    let days = (year / 400).checked_mul(146_097)? + of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+    let days =
+        (year / 400).checked_mul(146_097)? + of_era * 365 + of_era / 4 - of_era / 100 + of_year;
     let days = days.checked_sub(719_468)?;
     let (_, found, found_day) = civil(days);
     ((found, found_day) == (month, day)).then_some(days)

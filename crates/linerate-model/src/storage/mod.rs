@@ -10,8 +10,8 @@ mod volumes;
 use serde::{Deserialize, Serialize};
 
 pub use crash::{
-    BootEnd, CrashScan, Delay, Exposed, Exposure, FoundCounts, LastBoot, ScanCounts, ScanWindow, SuspectFile,
-    SuspectKind, WindowSource,
+    BootEnd, CrashScan, Delay, Exposed, Exposure, FoundCounts, LastBoot, ScanCounts, ScanWindow,
+    SuspectFile, SuspectKind, WindowSource,
 };
 pub use drbd::{
     ConnectionState, DiskState, Drbd, DrbdChange, DrbdGeneration, DrbdMeasured, DrbdMessage,

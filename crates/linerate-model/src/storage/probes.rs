@@ -125,7 +125,6 @@ impl CrashRun {
         find.map(|(_, result)| result.as_str())
     }
 
-
     /// Time between writing and the cut, s, where that is what came between.
     pub fn seconds(&self) -> Option<f64> {
         self.before.strip_suffix('s')?.parse().ok()

@@ -47,7 +47,10 @@ pub fn exposure(file_system: &str, options: &str, writeback: Writeback) -> Optio
         return Some(sum(Exposed::Whole, &[("sync", 0)]));
     }
     let commit = |default: u64| {
-        let value = options.iter().rev().find_map(|one| one.strip_prefix("commit="));
+        let value = options
+            .iter()
+            .rev()
+            .find_map(|one| one.strip_prefix("commit="));
         let value = value.and_then(|value| value.parse().ok());
         let seconds = value.filter(|value| *value != 0).unwrap_or(default);
         ("commit", seconds.saturating_mul(100))
@@ -65,10 +68,7 @@ pub fn exposure(file_system: &str, options: &str, writeback: Writeback) -> Optio
         }
         // The driver of ext4 mounts it, without delayed allocation.
         "ext3" if !has("data=writeback") => Some(sum(Exposed::Whole, &[commit(EXT4_COMMIT)])),
-        "ext4" | "ext3" => Some(sum(
-            Exposed::Data,
-            &[data[0], data[1], commit(EXT4_COMMIT)],
-        )),
+        "ext4" | "ext3" => Some(sum(Exposed::Data, &[data[0], data[1], commit(EXT4_COMMIT)])),
         "xfs" => {
             let log = ("fs.xfs.xfssyncd_centisecs", writeback.xfs_log?);
             Some(sum(Exposed::Data, &[data[0], data[1], log]))
@@ -131,9 +131,16 @@ mod tests {
             ("zfs", "rw", None),
             ("ext4", "rw,commit=x", Some((40, Data))),
         ] {
-            assert_eq!(seconds(file_system, options), expected, "{file_system} {options}");
+            assert_eq!(
+                seconds(file_system, options),
+                expected,
+                "{file_system} {options}"
+            );
         }
-        let never = Writeback { wake: Some(0), ..USUAL };
+        let never = Writeback {
+            wake: Some(0),
+            ..USUAL
+        };
         assert_eq!(exposure("ext4", "rw", never), None);
         assert_eq!(exposure("xfs", "rw", Writeback::default()), None);
         let endless = exposure("ext4", "rw,commit=18446744073709551615", USUAL).unwrap();

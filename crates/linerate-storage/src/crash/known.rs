@@ -5,9 +5,28 @@ use std::os::unix::ffi::OsStrExt as _;
 
 /// Names of files that mark or lock something, or keep a directory.
 const NAMES: [&[u8]; 22] = [
-    b".keep", b".gitkeep", b".hgkeep", b".placeholder", b".empty", b".nomedia", b".nojekyll", b".hushlogin",
-    b".lock", b"lock", b"LOCK", b".pwd.lock", b"__init__.py", b"__init__.pyi", b"py.typed", b"REQUESTED",
-    b"_SUCCESS", b".stamp", b"stamp", b".updated", b".done", b"done",
+    b".keep",
+    b".gitkeep",
+    b".hgkeep",
+    b".placeholder",
+    b".empty",
+    b".nomedia",
+    b".nojekyll",
+    b".hushlogin",
+    b".lock",
+    b"lock",
+    b"LOCK",
+    b".pwd.lock",
+    b"__init__.py",
+    b"__init__.pyi",
+    b"py.typed",
+    b"REQUESTED",
+    b"_SUCCESS",
+    b".stamp",
+    b"stamp",
+    b".updated",
+    b".done",
+    b"done",
 ];
 const ENDS: [&[u8]; 6] = [b".lock", b".lck", b".pid", b".stamp", b".done", b".keep"];
 /// journald allocates its files in steps of 8 MiB (`journal_file_allocate` of systemd).
@@ -30,8 +49,27 @@ pub(super) fn is_network(file_system: &str) -> bool {
     let name = file_system.split('.').next().unwrap_or_default();
     matches!(
         name,
-        "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "ceph" | "9p" | "virtiofs" | "vboxsf" | "afs" | "coda" | "lustre"
-            | "gpfs" | "ocfs2" | "gfs2" | "beegfs" | "pvfs2" | "orangefs" | "panfs" | "glusterfs" | "fuse"
+        "nfs"
+            | "nfs4"
+            | "cifs"
+            | "smb3"
+            | "smbfs"
+            | "ceph"
+            | "9p"
+            | "virtiofs"
+            | "vboxsf"
+            | "afs"
+            | "coda"
+            | "lustre"
+            | "gpfs"
+            | "ocfs2"
+            | "gfs2"
+            | "beegfs"
+            | "pvfs2"
+            | "orangefs"
+            | "panfs"
+            | "glusterfs"
+            | "fuse"
     )
 }
 
@@ -39,9 +77,30 @@ pub(super) fn is_network(file_system: &str) -> bool {
 pub(super) fn is_memory(file_system: &str) -> bool {
     matches!(
         file_system,
-        "tmpfs" | "ramfs" | "devtmpfs" | "devpts" | "proc" | "sysfs" | "cgroup" | "cgroup2" | "securityfs" | "debugfs"
-            | "tracefs" | "bpf" | "pstore" | "configfs" | "fusectl" | "mqueue" | "hugetlbfs" | "autofs" | "binfmt_misc"
-            | "efivarfs" | "nsfs" | "rpc_pipefs" | "selinuxfs" | "nfsd"
+        "tmpfs"
+            | "ramfs"
+            | "devtmpfs"
+            | "devpts"
+            | "proc"
+            | "sysfs"
+            | "cgroup"
+            | "cgroup2"
+            | "securityfs"
+            | "debugfs"
+            | "tracefs"
+            | "bpf"
+            | "pstore"
+            | "configfs"
+            | "fusectl"
+            | "mqueue"
+            | "hugetlbfs"
+            | "autofs"
+            | "binfmt_misc"
+            | "efivarfs"
+            | "nsfs"
+            | "rpc_pipefs"
+            | "selinuxfs"
+            | "nfsd"
     )
 }
 

@@ -106,7 +106,9 @@ impl Traces {
         }
         let name = path.as_os_str().as_bytes();
         let unclosed = name.ends_with(b".journal~");
-        if (unclosed || name.ends_with(b".journal")) && self.journal.is_none_or(|(held, _)| held < at) {
+        if (unclosed || name.ends_with(b".journal"))
+            && self.journal.is_none_or(|(held, _)| held < at)
+        {
             self.journal = Some((at, unclosed));
         }
         self.take(at, path);
@@ -134,7 +136,8 @@ struct Record {
 }
 
 /// Size of a record, and where its seconds are: glibc keeps them in 4 bytes on most machines, in 8 on others (bits/utmp.h).
-const LAYOUT: (usize, usize, usize) = if cfg!(any(target_arch = "aarch64", target_arch = "riscv64")) {
+const LAYOUT: (usize, usize, usize) = if cfg!(any(target_arch = "aarch64", target_arch = "riscv64"))
+{
     (400, 344, 8)
 } else {
     (384, 340, 4)
@@ -231,13 +234,19 @@ mod tests {
         log(root, "journal/id/system@1.journal~", BEGUN - 70);
         log(root, "journal/id/system@0.journal", BEGUN - 9000);
         let journal = "var/log/journal/id/system@1.journal~".to_owned();
-        assert_eq!(found(root), Some((BEGUN - 70, journal, Some(BootEnd::NotInOrder))));
+        assert_eq!(
+            found(root),
+            Some((BEGUN - 70, journal, Some(BootEnd::NotInOrder)))
+        );
         // wtmp knows better how it ended, and when.
         let mut wtmp = bytes(BOOT, "reboot", BEGUN - 5000);
         wtmp.extend(bytes(7, "user", BEGUN - 30));
         write(root.join("var/log/wtmp"), &wtmp).unwrap();
         let (at, trace, end) = found(root).unwrap();
-        assert_eq!((at, &*trace, end), (BEGUN - 30, "var/log/wtmp", Some(BootEnd::NotInOrder)));
+        assert_eq!(
+            (at, &*trace, end),
+            (BEGUN - 30, "var/log/wtmp", Some(BootEnd::NotInOrder))
+        );
         wtmp.extend(bytes(RUN_LEVEL, "shutdown", BEGUN - 20));
         wtmp.extend(bytes(BOOT, "reboot", BEGUN + 1));
         wtmp.extend(b"a torn record");

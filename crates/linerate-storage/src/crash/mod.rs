@@ -55,10 +55,14 @@ pub enum CrashError {
         file_system: String,
     },
     /// No trace of an earlier boot.
-    #[error("cannot tell when the last boot ended: no log of this host is older than this boot; use --since TIME")]
+    #[error(
+        "cannot tell when the last boot ended: no log of this host is older than this boot; use --since TIME"
+    )]
     NoLastBoot,
     /// Loop devices and mounts are root's.
-    #[error("crash test needs root to attach loop devices and mount file systems: use sudo, or a virtual machine")]
+    #[error(
+        "crash test needs root to attach loop devices and mount file systems: use sudo, or a virtual machine"
+    )]
     NotRoot,
     /// No room for the image.
     #[error(

@@ -73,19 +73,26 @@ pub fn scan(
     if let Some(mount) = mount.as_ref().filter(|_| !options.any_file_system) {
         is_this_host_s_disk(folder, mount)?;
     }
-    let exposure = mount.as_ref().and_then(|mount| {
-        exposure(&mount.file_system, &mount.options, Writeback::read())
-    });
+    let exposure = mount
+        .as_ref()
+        .and_then(|mount| exposure(&mount.file_system, &mount.options, Writeback::read()));
     let window = window(options.since, exposure.as_ref())?;
     let mut walk = Walk {
         root,
         device: held.device,
         options,
         exposed_from: exposure.as_ref().map(|exposure| {
-            UnixMillis(window.cut_unix_ms.0.saturating_sub(exposure.longest_ns.0 / 1_000_000))
+            UnixMillis(
+                window
+                    .cut_unix_ms
+                    .0
+                    .saturating_sub(exposure.longest_ns.0 / 1_000_000),
+            )
         }),
         window: &window,
-        end: options.limit.map(|limit| Nanos(begun.0.saturating_add(limit.0))),
+        end: options
+            .limit
+            .map(|limit| Nanos(begun.0.saturating_add(limit.0))),
         until_turn: TURN,
         cut_short: false,
         pending: vec![PathBuf::new()],
@@ -104,7 +111,8 @@ pub fn scan(
     let (counts, found, cut_short, mut files) =
         (walk.counts, walk.found, walk.cut_short, walk.files);
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    let of = |field: fn(&MountFacts) -> &PlainText| mount.as_ref().map(|mount| field(mount).clone());
+    let of =
+        |field: fn(&MountFacts) -> &PlainText| mount.as_ref().map(|mount| field(mount).clone());
     Ok(CrashScan {
         folder: escaped(folder.as_os_str()),
         file_system: of(|mount| &mount.file_system),
@@ -233,9 +241,7 @@ impl Walk<'_> {
 
     /// Whether an entry is on the same mount, or another one may be entered.
     fn may_enter(&self, directory: &Directory, name: &OsStr, facts: &EntryFacts) -> bool {
-        let is_other = facts
-            .is_mount_root
-            .unwrap_or(facts.device != self.device);
+        let is_other = facts.is_mount_root.unwrap_or(facts.device != self.device);
         if !is_other || (self.options.cross_mounts && self.options.any_file_system) {
             return true;
         }

@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use linerate_kernel::directory::{Access, Directory};
-use linerate_kernel::tree::{self, EntryFacts};
 use linerate_kernel::extent::{data_from, hole_from};
+use linerate_kernel::tree::{self, EntryFacts};
 use linerate_model::storage::SuspectKind;
 use linerate_model::units::Bytes;
 
@@ -69,7 +69,11 @@ fn extents(file: &File, name: &OsStr, facts: &EntryFacts) -> io::Result<Seen> {
     let size = facts.size.0;
     if data_from(file, 0)?.is_none() {
         // A block may hold attributes and no data, where there is more than one to hold.
-        let own = if size > facts.block.0 { facts.block.0 } else { 0 };
+        let own = if size > facts.block.0 {
+            facts.block.0
+        } else {
+            0
+        };
         return Ok(match facts.allocated.0 > own {
             true if known::is_preallocated(name) => Seen::Sound,
             true => Seen::Suspect(SuspectKind::NoData, None),
@@ -166,16 +170,26 @@ mod tests {
         case.make("zeros", 3 * m, &[(0, 3 * m, 0)]);
         let tail = case.make("tail", 4 * m, &[(0, m, 1)]);
         if tail.metadata().unwrap().blocks() * 512 >= 4 * m {
-            return skipped(Need::Root, "holes", "the file system of TMPDIR has no sparse files");
+            return skipped(
+                Need::Root,
+                "holes",
+                "the file system of TMPDIR has no sparse files",
+            );
         }
-        assert_eq!(case.seen("empty", false), Seen::Suspect(SuspectKind::Empty, None));
+        assert_eq!(
+            case.seen("empty", false),
+            Seen::Suspect(SuspectKind::Empty, None)
+        );
         assert_eq!(case.seen("x.lock", false), Seen::KnownEmpty);
         for name in ["sparse", "image", "late"] {
             assert_eq!(case.seen(name, true), Seen::Sparse, "{name}");
         }
         assert_eq!(case.seen("sound", true), Seen::Sound);
         assert_eq!(case.seen("zeros", false), Seen::Sound);
-        assert_eq!(case.seen("zeros", true), Seen::Suspect(SuspectKind::Zeros, None));
+        assert_eq!(
+            case.seen("zeros", true),
+            Seen::Suspect(SuspectKind::Zeros, None)
+        );
         assert_eq!(
             case.seen("tail", true),
             Seen::Suspect(SuspectKind::NulTail, Some(Bytes(m)))

@@ -7,9 +7,7 @@ use std::process::{Command, Stdio};
 
 use linerate_kernel::clock;
 use linerate_kernel::loop_device::LoopDevice;
-use linerate_kernel::mounts::{
-    ShutdownKind, mount_at, own_mounts, shut_down, unmount_at,
-};
+use linerate_kernel::mounts::{ShutdownKind, mount_at, own_mounts, shut_down, unmount_at};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{ChildSettings, PidFd, spawn_bound};
 use linerate_kernel::{KernelError, namespace};
@@ -51,7 +49,12 @@ impl Bench {
         own_mounts()?;
         let place = Path::new(PLACE);
         let place = if place.is_dir() { place } else { folder };
-        mount_at(Path::new("linerate-crash"), place, "tmpfs", "size=1m,mode=0700")?;
+        mount_at(
+            Path::new("linerate-crash"),
+            place,
+            "tmpfs",
+            "size=1m,mode=0700",
+        )?;
         Ok(Self {
             images,
             place: place.to_owned(),
@@ -164,9 +167,15 @@ impl Bench {
     fn mount(&mut self, cut: Cut, device: &LoopDevice) -> Result<Mounted, CrashError> {
         self.made += 1;
         let point = self.place.join(self.made.to_string());
-        std::fs::create_dir(&point).map_err(|source| wrong("make a mount point for", cut, source))?;
+        std::fs::create_dir(&point)
+            .map_err(|source| wrong("make a mount point for", cut, source))?;
         let made = Mounted { point };
-        mount_at(device.path(), &made.point, cut.file_system.name(), cut.options)?;
+        mount_at(
+            device.path(),
+            &made.point,
+            cut.file_system.name(),
+            cut.options,
+        )?;
         Ok(made)
     }
 

@@ -82,7 +82,10 @@ impl Images {
 }
 
 fn cannot_be_unnamed(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::IsADirectory)
+    matches!(
+        error.kind(),
+        ErrorKind::Unsupported | ErrorKind::IsADirectory
+    )
 }
 
 /// Holes stay holes: the copy has zeros there already.

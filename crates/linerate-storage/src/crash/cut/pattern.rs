@@ -50,9 +50,15 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
     rename("rename-over")?;
     new_file(folder, "truncate-rewrite")?.write_all(&new)?;
     let mut append = OpenOptions::new();
-    append.append(true).open(folder.join("append"))?.write_all(&new)?;
+    append
+        .append(true)
+        .open(folder.join("append"))?
+        .write_all(&new)?;
     let mut in_place = OpenOptions::new();
-    in_place.write(true).open(folder.join("in-place"))?.write_all(&new)?;
+    in_place
+        .write(true)
+        .open(folder.join("in-place"))?
+        .write_all(&new)?;
     let mut allocated = new_file(folder, "fallocate-write")?;
     linerate_kernel::file::allocate(&allocated, SIZE as u64)?;
     allocated.write_all(&new)?;
@@ -91,7 +97,12 @@ fn result(folder: &Path, name: &str) -> io::Result<String> {
     let bytes = match fs::read(folder.join(name)) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let is_there = folder.join(format!("{name}.tmp")).exists();
-            return Ok(if is_there { "absent(tmp there)" } else { "absent" }.to_owned());
+            return Ok(if is_there {
+                "absent(tmp there)"
+            } else {
+                "absent"
+            }
+            .to_owned());
         }
         other => other?,
     };
