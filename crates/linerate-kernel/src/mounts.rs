@@ -1,4 +1,4 @@
-//! Mounts of this process's namespace (/proc/self/mountinfo), and making some that nobody else sees.
+//! Mounts of the calling thread's namespace (/proc/thread-self/mountinfo), and making some that nobody else sees.
 #![expect(
     unsafe_code,
     reason = "unshare is unsafe for some of its flags; the ioctl that shuts a file system down"
@@ -45,7 +45,7 @@ pub struct MountFacts {
 /// Where /proc is not mounted.
 pub fn mount_of(descriptor: impl AsFd) -> io::Result<Option<MountFacts>> {
     let held = tree::held(descriptor)?;
-    let bytes = std::fs::read("/proc/self/mountinfo")?;
+    let bytes = std::fs::read("/proc/thread-self/mountinfo")?;
     let text = String::from_utf8_lossy(&bytes);
     let mut mounts: Vec<MountFacts> = text.lines().filter_map(line).collect();
     mounts.retain(|mount| match held.mount {
@@ -65,14 +65,20 @@ fn line(text: &str) -> Option<MountFacts> {
     let own = front.next()?;
     let mut behind = behind.split(' ');
     let (file_system, source) = (behind.next()?, behind.next()?);
-    let options = behind.next().unwrap_or_default();
+    let mut options: Vec<&str> = own.split(',').collect();
+    for option in behind.next().unwrap_or_default().split(',') {
+        // `rw` is an option of both.
+        if !option.is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
     Some(MountFacts {
         id,
         device: (major.parse().ok()?, minor.parse().ok()?),
         point: (&*unescaped(point)).into(),
         file_system: file_system.into(),
         source: (&*unescaped(source)).into(),
-        options: (&*format!("{own},{options}")).into(),
+        options: (&*options.join(",")).into(),
     })
 }
 
@@ -100,8 +106,8 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// Takes the process into a mount namespace of its own: nothing that it mounts from now on is seen elsewhere, and all of
-/// it ends with the process. To be called while the process has one thread, since each has a namespace.
+/// Takes the calling thread into a mount namespace of its own: nothing that it mounts from now on is seen elsewhere, and all
+/// of it ends with the thread and its children. Threads that it starts later are in it as well.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`.
@@ -204,7 +210,7 @@ mod tests {
         assert_eq!(found.point.as_str(), "/mnt 2");
         assert_eq!(found.file_system.as_str(), "fuse.sshfs");
         assert_eq!(found.source.as_str(), r"u@h:/x\y");
-        assert_eq!(found.options.as_str(), "rw,noatime,rw,user_id=0");
+        assert_eq!(found.options.as_str(), "rw,noatime,user_id=0");
         for text in ["", "1 2 3", "36 35 98 / / rw - ext4 x rw", r"a \"] {
             assert_eq!(line(text), None, "{text}");
         }

@@ -55,7 +55,8 @@ pub fn matrix(runs: &[CrashRun]) -> String {
         page.wrapped(
             "",
             "A cell is what a file had after the power cut, where another file was synced before. Behind a stroke: what it had \
-             where power was cut as soon as the journal was written. EMPTY and NUL are losses; create-only was never written to.",
+             where power was cut as soon as the journal was written. That races with data on their way: a|b is now the one and \
+             now the other. EMPTY and NUL are losses; create-only was never written to.",
         );
         waits(&mut page, &columns, &done);
     }

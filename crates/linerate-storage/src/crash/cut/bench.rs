@@ -35,8 +35,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Takes the process into a mount namespace of its own, with images in `folder`. To be called while the process has one
-    /// thread.
+    /// Takes the calling thread into a mount namespace of its own, with images in `folder`.
     ///
     /// # Errors
     /// Where it is not root, may not mount, or has no room for the images of these cuts.
@@ -68,10 +67,22 @@ impl Bench {
     /// Makes the cuts, and gives each to `take` when it is done, until that says that it has enough (`false`). A cut that
     /// fails is one with an error.
     pub fn run(&mut self, cuts: &[Cut], take: &mut dyn FnMut(CrashRun) -> bool) {
+        self.run_and_look(cuts, take, &mut |_, _| ());
+    }
+
+    /// The same; `look` gets the folder that is mounted again after a cut, and what its files have.
+    pub fn run_and_look(
+        &mut self,
+        cuts: &[Cut],
+        take: &mut dyn FnMut(CrashRun) -> bool,
+        look: &mut dyn FnMut(&Path, &Results),
+    ) {
         let is_late = |cut: &&Cut| matches!(cut.before, Before::Wait(_));
         for cut in cuts.iter().filter(|cut| !is_late(cut)) {
             let begun = clock::monotonic();
-            let done = self.written(*cut).and_then(|written| self.cut(written));
+            let done = self
+                .written(*cut)
+                .and_then(|written| self.cut(written, look));
             if !take(self.record(*cut, begun, done)) {
                 return;
             }
@@ -86,7 +97,7 @@ impl Bench {
             if let (Before::Wait(time), Ok(_)) = (cut.before, &written) {
                 wait_until(Nanos(begun.0.saturating_add(time.0)));
             }
-            let done = written.and_then(|written| self.cut(written));
+            let done = written.and_then(|written| self.cut(written, look));
             if !take(self.record(cut, begun, done)) {
                 return;
             }
@@ -133,7 +144,11 @@ impl Bench {
     }
 
     /// Cuts the power, mounts again and looks.
-    fn cut(&mut self, written: Written) -> Result<Results, CrashError> {
+    fn cut(
+        &mut self,
+        written: Written,
+        look: &mut dyn FnMut(&Path, &Results),
+    ) -> Result<Results, CrashError> {
         let Written { cut, image, mount } = written;
         let image = match cut.how {
             How::Copy => {
@@ -160,6 +175,7 @@ impl Bench {
         let with_synced = cut.before == Before::OtherFsync;
         let results = pattern::results(&mount.point, with_synced)
             .map_err(|source| wrong("read files of", cut, source))?;
+        look(&mount.point, &results);
         mount.end()?;
         Ok(results)
     }
@@ -227,7 +243,8 @@ impl Bench {
     }
 }
 
-type Results = Vec<(&'static str, String)>;
+/// Names of files, and what each has after a cut.
+pub type Results = Vec<(&'static str, String)>;
 
 struct Written {
     cut: Cut,

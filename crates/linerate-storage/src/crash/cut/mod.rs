@@ -9,5 +9,5 @@ mod image;
 mod pattern;
 mod plan;
 
-pub use bench::Bench;
+pub use bench::{Bench, Results};
 pub use plan::{Before, Cut, FileSystemKind, How, plan};
