@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
 
 use linerate_kernel::directory::{Access, Directory};
-use linerate_kernel::extent::{data_from, hole_from};
+use linerate_kernel::extent::{Layout, data_from, hole_from, layout};
 use linerate_kernel::tree::{self, EntryFacts};
 use linerate_model::storage::SuspectKind;
 use linerate_model::units::Bytes;
@@ -67,6 +67,42 @@ fn is_same(now: &EntryFacts, before: &EntryFacts) -> bool {
 
 fn extents(file: &File, name: &OsStr, facts: &EntryFacts) -> io::Result<Seen> {
     let size = facts.size.0;
+    let Some(last) = layout_of(file, size - 1, size, false)? else {
+        return seek_extents(file, name, facts);
+    };
+    if last.data_end.is_some() {
+        return Ok(Seen::Sound);
+    }
+    // What looks unwritten may be dirty in memory.
+    let Some(found) = layout_of(file, 0, size, true)? else {
+        return seek_extents(file, name, facts);
+    };
+    Ok(match found.data_end {
+        Some(end) if end == size => Seen::Sound,
+        _ if known::is_preallocated(name) => Seen::Sound,
+        None if found.has_unwritten => Seen::Suspect(SuspectKind::NoData, None),
+        // A file with holes between data was made with holes: an image of a disk, a database.
+        Some(end) if found.is_gapless => Seen::Suspect(SuspectKind::NulTail, Some(Bytes(end))),
+        _ => Seen::Sparse,
+    })
+}
+
+/// The layout of a range; `None` where the file system does not map extents.
+fn layout_of(file: &File, from: u64, to: u64, sync: bool) -> io::Result<Option<Layout>> {
+    match layout(file, from, to, sync) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+        // ENOTTY has no kind of its own.
+        Err(error) if error.raw_os_error() == Some(NO_SUCH_IOCTL) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// `ENOTTY`.
+const NO_SUCH_IOCTL: i32 = 25;
+
+/// The same where only lseek knows of holes; pages that somebody has read count as data there.
+fn seek_extents(file: &File, name: &OsStr, facts: &EntryFacts) -> io::Result<Seen> {
+    let size = facts.size.0;
     if data_from(file, 0)?.is_none() {
         // A block may hold attributes and no data, where there is more than one to hold.
         let own = if size > facts.block.0 {
@@ -80,18 +116,14 @@ fn extents(file: &File, name: &OsStr, facts: &EntryFacts) -> io::Result<Seen> {
             false => Seen::Sparse,
         });
     }
-    if data_from(file, size - 1)?.is_some() {
+    if data_from(file, size - 1)?.is_some() || known::is_preallocated(name) {
         return Ok(Seen::Sound);
     }
     let end = end_of_data(file, size)?;
-    // A file with holes between data was made with holes: an image of a disk, a database.
     if data_from(file, 0)? != Some(0) || hole_from(file, 0)?.is_some_and(|hole| hole < end) {
         return Ok(Seen::Sparse);
     }
-    Ok(match known::is_preallocated(name) {
-        true => Seen::Sound,
-        false => Seen::Suspect(SuspectKind::NulTail, Some(Bytes(end))),
-    })
+    Ok(Seen::Suspect(SuspectKind::NulTail, Some(Bytes(end))))
 }
 
 /// The least offset behind which there are no data. Whether data follow changes once as the offset grows, so that halving
@@ -114,7 +146,7 @@ fn is_all_zeros(file: &File, size: u64, go_on: &mut dyn FnMut() -> bool) -> io::
     let mut at = data_from(file, 0)?.unwrap_or(size);
     while at < size && go_on() {
         let read = match file.read_at(&mut piece, at) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             other => other?,
         };
         if read == 0 {

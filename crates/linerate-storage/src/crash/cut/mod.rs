@@ -8,6 +8,8 @@ mod bench;
 mod image;
 mod pattern;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 pub use bench::{Bench, Results};
 pub use plan::{Before, Cut, FileSystemKind, How, plan};
