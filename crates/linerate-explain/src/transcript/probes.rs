@@ -263,7 +263,12 @@ pub(super) fn crashes(runs: &[CrashRun]) -> (String, Vec<Finding>) {
         .iter()
         .map(|((name, options), runs)| group(name, options, runs))
         .collect();
-    findings.extend(failed.into_iter().filter_map(not_cut));
+    for finding in failed.into_iter().filter_map(not_cut) {
+        // One reason concerns all cuts of a file system.
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
     findings.sort_by_key(|finding| finding.severity != Severity::Limit);
     (title, findings)
 }
@@ -426,6 +431,29 @@ fn loss(each_second: f64, seconds: f64, lost: f64) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_system_whose_power_was_not_cut_is_no_proof_of_anything() {
+        let run = |error: Option<&str>, results: &[(&str, &str)]| CrashRun {
+            file_system: "xfs".into(),
+            error: error.map(Into::into),
+            results: results
+                .iter()
+                .map(|(name, result)| ((*name).into(), (*result).into()))
+                .collect(),
+            ..CrashRun::default()
+        };
+        let missing = "mkfs.xfs is not installed";
+        let (_, findings) = crashes(&[run(Some(missing), &[]), run(Some(missing), &[])]);
+        let sentences: Vec<&str> = findings.iter().map(|one| &*one.sentence).collect();
+        assert_eq!(sentences, ["xfs: not cut, mkfs.xfs is not installed"]);
+        let (_, findings) = crashes(&[run(Some(missing), &[]), run(None, &[("new", "EMPTY")])]);
+        assert!(
+            findings[0]
+                .sentence
+                .starts_with("xfs, 1 power cuts: empty files")
+        );
+    }
 
     #[test]
     fn a_loss_that_is_impossible_is_said_with_its_factor() {

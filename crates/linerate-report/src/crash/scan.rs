@@ -89,7 +89,7 @@ fn last_boot(boot: &LastBoot) -> String {
         .saturating_sub(boot.earliest_unix_ms.0);
     let end = match boot.end {
         Some(BootEnd::InOrder) => {
-            ". wtmp has a record of its shutdown: it ended in order, so there was no power cut"
+            ". wtmp has a record of its shutdown: it ended in order, so a power cut of this host is unlikely"
         }
         Some(BootEnd::NotInOrder) => ". It did not end in order",
         None => "",
@@ -204,7 +204,7 @@ fn older(counts: &ScanCounts) -> String {
             .to_owned();
     }
     format!(
-        "of {} older than the window {} are empty ({}); that many empty files are usual",
+        "of {} older than the window, {} are empty ({}): the usual share",
         many(counts.older, ["file", "files"]),
         count(counts.older_empty),
         percent(counts.older_empty as f64 / counts.older as f64)
