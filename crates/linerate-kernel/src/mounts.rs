@@ -22,7 +22,7 @@ use crate::{KernelError, tree};
 /// `FS_IOC_SHUTDOWN` of ext4, `XFS_IOC_GOINGDOWN` of XFS: one number (include/uapi/linux/fs.h).
 const SHUTDOWN: rustix::ioctl::Opcode = opcode::read::<u32>(b'X', 125);
 
-/// A line of mountinfo (proc_pid_mountinfo(5)).
+/// A line of mountinfo (`proc_pid_mountinfo(5)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountFacts {
     /// Its number.
@@ -91,15 +91,12 @@ fn unescaped(text: &str) -> String {
         let code = after
             .get(..3)
             .and_then(|code| u8::from_str_radix(code, 8).ok());
-        match code.filter(u8::is_ascii) {
-            Some(code) => {
-                out.push(code.into());
-                rest = &after[3..];
-            }
-            None => {
-                out.push('\\');
-                rest = after;
-            }
+        if let Some(code) = code.filter(u8::is_ascii) {
+            out.push(code.into());
+            rest = &after[3..];
+        } else {
+            out.push('\\');
+            rest = after;
         }
     }
     out.push_str(rest);

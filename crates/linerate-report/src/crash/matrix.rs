@@ -1,5 +1,7 @@
 //! A matrix of power cuts for people, and each as a line of JSON, which `linerate explain` reads.
 
+use std::fmt::Write as _;
+
 use linerate_model::storage::CrashRun;
 use serde_json::{Map, Value};
 
@@ -113,7 +115,8 @@ fn table(page: &mut Page, columns: &[(&str, &str)], runs: &[&CrashRun]) {
     let row = |head: &str, cells: &[String]| {
         let mut text = format!("{head:<first$}");
         for (cell, width) in cells.iter().zip(&widths) {
-            text.push_str(&format!("  {cell:<width$}"));
+            // Writing to a String cannot fail.
+            let _ = write!(text, "  {cell:<width$}");
         }
         text
     };

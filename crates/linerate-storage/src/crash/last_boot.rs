@@ -183,9 +183,10 @@ fn end(records: &[Record], begun: UnixMillis) -> Option<BootEnd> {
         .rev()
         .filter(|record| record.kind == BOOT || record.is_shutdown)
         .skip_while(|record| record.kind == BOOT && record.at.0 + CLOCK_SET >= begun.0);
-    Some(match rest.next()?.is_shutdown {
-        true => BootEnd::InOrder,
-        false => BootEnd::NotInOrder,
+    Some(if rest.next()?.is_shutdown {
+        BootEnd::InOrder
+    } else {
+        BootEnd::NotInOrder
     })
 }
 

@@ -2,6 +2,7 @@
 //! were changed within the window, and reads data only where the caller wants it.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -310,7 +311,8 @@ fn escaped(path: &OsStr) -> PlainText {
     for chunk in path.as_bytes().utf8_chunks() {
         text.push_str(&chunk.valid().replace('\\', r"\\"));
         for byte in chunk.invalid() {
-            text.push_str(&format!(r"\x{byte:02x}"));
+            // Writing to a String cannot fail.
+            let _ = write!(text, r"\x{byte:02x}");
         }
     }
     text.as_str().into()

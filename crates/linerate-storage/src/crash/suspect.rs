@@ -39,9 +39,10 @@ pub(super) fn look(
     go_on: &mut dyn FnMut() -> bool,
 ) -> io::Result<Seen> {
     if facts.size.0 == 0 {
-        return Ok(match known::is_empty_on_purpose(name) {
-            true => Seen::KnownEmpty,
-            false => Seen::Suspect(SuspectKind::Empty, None),
+        return Ok(if known::is_empty_on_purpose(name) {
+            Seen::KnownEmpty
+        } else {
+            Seen::Suspect(SuspectKind::Empty, None)
         });
     }
     let file = directory.file(name, Access::READ)?;
@@ -55,9 +56,10 @@ pub(super) fn look(
         }
         other => other,
     };
-    Ok(match is_same(&tree::held(&file)?, facts) {
-        true => seen,
-        false => Seen::Changing,
+    Ok(if is_same(&tree::held(&file)?, facts) {
+        seen
+    } else {
+        Seen::Changing
     })
 }
 

@@ -8,8 +8,8 @@ use linerate_kernel::mounts::sync_file_system;
 
 /// Size of each file, bytes.
 const SIZE: usize = 65_536;
-const OLD: u8 = b'o';
-const NEW: u8 = b'n';
+static OLD: [u8; SIZE] = [b'o'; SIZE];
+static NEW: [u8; SIZE] = [b'n'; SIZE];
 
 /// Names of the files, which are those of what was done to them; the second: whether fsync was.
 const PATTERNS: [(&str, bool); 10] = [
@@ -36,34 +36,33 @@ const HAVE_OLD: [&str; 5] = [
 /// Makes the old versions, and waits until they are on the disk.
 pub(super) fn prepare(folder: &Path) -> io::Result<()> {
     for name in HAVE_OLD {
-        new_file(folder, name)?.write_all(&[OLD; SIZE])?;
+        new_file(folder, name)?.write_all(&OLD)?;
     }
     sync_file_system(&File::open(folder)?)
 }
 
 /// Writes each file in its way, and syncs none.
 pub(super) fn write(folder: &Path) -> io::Result<()> {
-    let new = [NEW; SIZE];
     let rename = |name: &str| fs::rename(folder.join(format!("{name}.tmp")), folder.join(name));
-    new_file(folder, "new")?.write_all(&new)?;
-    new_file(folder, "rename-over.tmp")?.write_all(&new)?;
+    new_file(folder, "new")?.write_all(&NEW)?;
+    new_file(folder, "rename-over.tmp")?.write_all(&NEW)?;
     rename("rename-over")?;
-    new_file(folder, "truncate-rewrite")?.write_all(&new)?;
+    new_file(folder, "truncate-rewrite")?.write_all(&NEW)?;
     let mut append = OpenOptions::new();
     append
         .append(true)
         .open(folder.join("append"))?
-        .write_all(&new)?;
+        .write_all(&NEW)?;
     let mut in_place = OpenOptions::new();
     in_place
         .write(true)
         .open(folder.join("in-place"))?
-        .write_all(&new)?;
+        .write_all(&NEW)?;
     let mut allocated = new_file(folder, "fallocate-write")?;
     linerate_kernel::file::allocate(&allocated, SIZE as u64)?;
-    allocated.write_all(&new)?;
+    allocated.write_all(&NEW)?;
     new_file(folder, "create-only")?;
-    new_file(folder, "rename-new.tmp")?.write_all(&new)?;
+    new_file(folder, "rename-new.tmp")?.write_all(&NEW)?;
     rename("rename-new")
 }
 
@@ -71,7 +70,7 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
 pub(super) fn write_synced(folder: &Path) -> io::Result<()> {
     for name in ["other", "new-fsync", "rename-over-fsync.tmp"] {
         let mut file = new_file(folder, name)?;
-        file.write_all(&[NEW; SIZE])?;
+        file.write_all(&NEW)?;
         file.sync_all()?;
     }
     fs::rename(
@@ -111,17 +110,19 @@ fn result(folder: &Path, name: &str) -> io::Result<String> {
 
 /// `old`, `new`, `EMPTY`, `NUL×65536` …
 fn name_of(bytes: &[u8]) -> String {
-    let all = |part: &[u8], byte: u8| part.iter().all(|one| *one == byte);
+    let is_nul = |part: &[u8]| part.iter().all(|byte| *byte == 0);
     let (first, rest) = bytes.split_at(SIZE.min(bytes.len()));
     let name = match (bytes.len(), rest.len()) {
         (0, _) => "EMPTY",
-        (SIZE, _) if all(bytes, NEW) => "new",
-        (SIZE, _) if all(bytes, OLD) => "old",
-        (_, SIZE) if all(first, OLD) && all(rest, NEW) => "old+new",
-        (length, _) if all(bytes, 0) => return format!("NUL×{length}"),
-        (_, 1..) if all(first, OLD) && all(rest, 0) => "old+NUL",
+        (SIZE, _) if bytes == NEW => "new",
+        (SIZE, _) if bytes == OLD => "old",
+        (_, SIZE) if first == OLD && rest == NEW => "old+new",
+        (length, _) if is_nul(bytes) => return format!("NUL×{length}"),
+        (_, 1..) if first == OLD && is_nul(rest) => "old+NUL",
         (length, _) => {
-            let nul = bytes.iter().filter(|byte| **byte == 0).count();
+            let nul = bytes
+                .iter()
+                .fold(0_u64, |nul, byte| nul + u64::from(*byte == 0));
             return format!("mixed {length} B, {nul} NUL");
         }
     };
@@ -134,16 +135,16 @@ mod tests {
 
     #[test]
     fn contents_have_names() {
-        let old_new = [[OLD; SIZE], [NEW; SIZE]].concat();
-        let old_nul = [&[OLD; SIZE][..], &[0; 9]].concat();
+        let old_new = [&OLD[..], &NEW].concat();
+        let old_nul = [&OLD[..], &[0; 9]].concat();
         for (bytes, name) in [
             (&b""[..], "EMPTY"),
-            (&[NEW; SIZE], "new"),
-            (&[OLD; SIZE], "old"),
+            (&NEW, "new"),
+            (&OLD, "old"),
             (&old_new, "old+new"),
             (&old_nul, "old+NUL"),
             (&[0; 7], "NUL×7"),
-            (&[NEW, 0, OLD], "mixed 3 B, 1 NUL"),
+            (b"n\0o", "mixed 3 B, 1 NUL"),
         ] {
             assert_eq!(name_of(bytes), name);
         }
