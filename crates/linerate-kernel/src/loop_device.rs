@@ -67,7 +67,9 @@ impl LoopDevice {
             let why = match error.raw_os_error() {
                 Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => io::Error::new(
                     error.kind(),
-                    format!("{error}; the kernel has no loop devices: run `modprobe loop`, or use another machine"),
+                    format!(
+                        "{error}; the kernel has no loop devices, or /dev lacks them: run `modprobe loop`, and not in a container"
+                    ),
                 ),
                 _ => error,
             };

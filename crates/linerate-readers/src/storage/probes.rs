@@ -182,3 +182,21 @@ fn crash(value: &Value, line: usize) -> Option<CrashRun> {
         results: results.collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_cut_that_failed_has_a_reason_and_no_results() {
+        let value = serde_json::json!({
+            "fs": "xfs", "opts": "", "cut": "nolog", "before": "none", "kernel": "6.18.1",
+            "error": "it is not installed", "s": 0.07,
+        });
+        let run = crash(&value, 3).unwrap();
+        assert_eq!((run.line, run.results.len()), (3, 0));
+        assert_eq!(run.error.as_deref(), Some("it is not installed"));
+        assert_eq!(run.kernel.as_deref(), Some("6.18.1"));
+        assert_eq!(run.took_ns, Some(Nanos(70_000_000)));
+    }
+}

@@ -145,7 +145,9 @@ fn end_of_data(file: &File, size: u64) -> io::Result<u64> {
 /// Whether a file has data and all of them are NUL; ends at the first byte that is not.
 fn is_all_zeros(file: &File, size: u64, go_on: &mut dyn FnMut() -> bool) -> io::Result<bool> {
     let mut piece = vec![0_u8; PIECE];
-    let mut at = data_from(file, 0)?.unwrap_or(size);
+    let Some(mut at) = data_from(file, 0)? else {
+        return Ok(false);
+    };
     while at < size && go_on() {
         let read = match file.read_at(&mut piece, at) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -157,7 +159,8 @@ fn is_all_zeros(file: &File, size: u64, go_on: &mut dyn FnMut() -> bool) -> io::
         if piece[..read].iter().any(|byte| *byte != 0) {
             return Ok(false);
         }
-        at += read as u64;
+        // Holes are not read: they may be far larger than any disk.
+        at = data_from(file, at + read as u64)?.unwrap_or(size);
     }
     Ok(at >= size)
 }

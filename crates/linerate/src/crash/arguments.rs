@@ -1,5 +1,4 @@
 //! The command line of `linerate crash`.
-#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
 use std::path::PathBuf;
 
