@@ -36,7 +36,7 @@ pub(super) struct ScanArguments {
     pub(super) folder: PathBuf,
     /// Files changed since then: boot (what the last boot wrote before its end, at least 60 s), a moment such as
     /// "2026-11-25 03:40" (UTC without an offset) or @SECONDS, or a time before now such as 2h
-    #[arg(long, value_name = "BOOT|TIME", default_value = "boot", value_parser = since)]
+    #[arg(long, value_name = "WHEN", default_value = "boot", value_parser = since)]
     pub(super) since: SinceWords,
     /// With --since TIME: files changed until then [default: now]
     #[arg(long, value_name = "TIME", value_parser = until)]

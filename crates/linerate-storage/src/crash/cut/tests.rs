@@ -200,7 +200,11 @@ fn images_of_file_systems_and_other_sparse_files_are_not_reported() {
 #[test]
 fn a_debian_root_has_no_file_without_its_data() {
     let limit = linerate_model::units::Nanos(60_000_000_000);
-    for folder in ["/usr", "/etc", "/var/lib"].map(Path::new) {
+    // What packages bring; databases below /var may allocate before they write.
+    for folder in ["/usr", "/etc", "/var/lib/dpkg"].map(Path::new) {
+        if !folder.exists() {
+            continue;
+        }
         let options = ScanOptions {
             limit: Some(limit),
             ..ALL_TIMES
