@@ -23,6 +23,9 @@ need prometheus-alertmanager prometheus-alertmanager
 need ssh openssh-client
 need iostat sysstat
 need strip binutils
+[ -x /usr/sbin/mkfs.ext4 ] || packages+=(e2fsprogs)
+[ -x /usr/sbin/mkfs.xfs ] || packages+=(xfsprogs)
+[ -x /usr/sbin/mkfs.btrfs ] || packages+=(btrfs-progs)
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 # Without optimization and optional features: two minutes on two CPUs.
 if ! cargo deny --version >/dev/null 2>&1; then

@@ -158,6 +158,15 @@ impl Directory {
         self.at(name, flags, mode)
     }
 
+    /// Makes a file without a name (`O_TMPFILE`), open to be read and written: it is gone when nothing has it open any
+    /// more, however this process ends.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`, or `EISDIR` from old kernels, where the file system cannot; those of `open`.
+    pub fn make_unnamed(&self, mode: u32) -> io::Result<File> {
+        self.at(OsStr::new("."), OFlags::RDWR | OFlags::TMPFILE, mode)
+    }
+
     /// Makes a directory in this one, with exactly this mode, and opens it.
     ///
     /// # Errors
@@ -228,6 +237,13 @@ impl Directory {
 
     fn at(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
         open_at(self.as_fd(), Path::new(name), flags, mode).map(File::from)
+    }
+}
+
+impl From<File> for Directory {
+    /// A directory that was opened to be read; whatever else it is, nothing will be found in it.
+    fn from(opened: File) -> Self {
+        Self(opened.into())
     }
 }
 

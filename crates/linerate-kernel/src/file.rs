@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 
 /// Opens what is there for writing at its end, as it stands, and never waits: a pipe that nobody reads is an
@@ -47,6 +47,17 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
         Err(Errno::WOULDBLOCK) => Ok(false),
         other => Ok(other.map(|()| true)?),
     }
+}
+
+/// Makes a file at least so long and reserves room for all of it, which reads as zeros until it is written
+/// (fallocate(2)).
+///
+/// # Errors
+/// `ENOSPC`; `EOPNOTSUPP` where the file system has no such thing.
+pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    Ok(retry_on_intr(|| {
+        fallocate(file, FallocateFlags::empty(), 0, bytes)
+    })?)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 pub mod bars;
 pub mod chart;
 pub mod compare;
+pub mod crash;
 pub mod csv;
 mod date;
 pub mod disk_watch;

@@ -4,6 +4,7 @@
 //!
 //! What it is not: it judges nothing (that is for `linerate-explain`), prints nothing, and knows no other host.
 
+pub mod crash;
 mod error;
 pub mod place;
 pub mod stack;

@@ -47,6 +47,8 @@ needs! {
     EsnetTemplate = "esnet-template",
     /// The rights of the machine's root: files of other users, steering of packets, notices of closed sockets.
     Root = "root",
+    /// Loop devices, and root's rights to mount file systems on them.
+    LoopDevices = "loop-devices",
     /// User, network and mount namespaces.
     UserNamespaces = "userns",
     /// Time namespaces.

@@ -20,6 +20,7 @@ use crate::agent::AgentArguments;
 use crate::archive::arguments::ArchiveArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
+use crate::crash::arguments::CrashArguments;
 use crate::disk::DiskArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
@@ -84,6 +85,8 @@ pub(crate) enum Command {
     Hub(Box<HubArguments>),
     /// Check, export, copy and size an archive of regular tests, and compute its figures again
     Archive(Box<ArchiveArguments>),
+    /// Files that a power cut left empty: find them, and test what a power cut does to file systems
+    Crash(Box<CrashArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),

@@ -20,6 +20,8 @@ pub(crate) enum Kept {
     Record,
     /// A run's report, in the form of this option without its dashes.
     Report(&'static str),
+    /// Power cuts, a line of JSON each.
+    PowerCuts,
 }
 
 impl Kept {
@@ -27,6 +29,7 @@ impl Kept {
         match self {
             Self::Record => "keep the record in".to_owned(),
             Self::Report(form) => format!("write the report (--{form}) to"),
+            Self::PowerCuts => "keep the power cuts in".to_owned(),
         }
     }
 
@@ -36,6 +39,7 @@ impl Kept {
             Self::Record => {
                 "the report on standard output is complete; another run with --json prints the samples too".to_owned()
             }
+            Self::PowerCuts => "another run with --json prints them".to_owned(),
             Self::Report(form) => format!(
                 "no measurement is lost, and `linerate show RECORD --{form} FILE` makes it from a saved record"
             ),

@@ -11,6 +11,7 @@ mod arguments;
 mod between;
 mod compare;
 mod counter_test;
+mod crash;
 mod disk;
 mod expect;
 mod explain;
@@ -77,6 +78,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Mesh(arguments) => mesh::run(&arguments, printer),
         Command::Hub(arguments) => hub::run(&arguments, printer),
         Command::Archive(arguments) => archive::run(&arguments, printer),
+        Command::Crash(arguments) => crash::run(&arguments, printer),
         Command::HostLimit(arguments) => host_limit::run(&arguments, printer),
         Command::Host(arguments) => host::run(*arguments, printer),
         Command::Tune(arguments) => tune::run(*arguments, printer),

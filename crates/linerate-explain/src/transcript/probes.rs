@@ -252,7 +252,8 @@ fn copy(one: &CopySummary, given: &Given) -> Finding {
 pub(super) fn crashes(runs: &[CrashRun]) -> (String, Vec<Finding>) {
     let title = format!("power cuts: {} run(s)", runs.len());
     let mut groups: BTreeMap<(&str, &str), Vec<&CrashRun>> = BTreeMap::new();
-    for run in runs {
+    let (failed, cut): (Vec<_>, Vec<_>) = runs.iter().partition(|run| run.error.is_some());
+    for run in cut {
         groups
             .entry((&run.file_system, &run.options))
             .or_default()
@@ -262,8 +263,34 @@ pub(super) fn crashes(runs: &[CrashRun]) -> (String, Vec<Finding>) {
         .iter()
         .map(|((name, options), runs)| group(name, options, runs))
         .collect();
+    for finding in failed.into_iter().filter_map(not_cut) {
+        // One reason concerns all cuts of a file system.
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
     findings.sort_by_key(|finding| finding.severity != Severity::Limit);
     (title, findings)
+}
+
+/// A file system whose power could not be cut.
+fn not_cut(run: &CrashRun) -> Option<Finding> {
+    let options = with_options(&run.options);
+    let sentence = format!(
+        "{}{options}: not cut, {}",
+        run.file_system,
+        run.error.as_ref()?
+    );
+    Some(Finding::new("crash-exposure", Severity::Note, sentence))
+}
+
+/// ` (data=journal)`.
+fn with_options(options: &str) -> String {
+    if options.is_empty() {
+        String::new()
+    } else {
+        format!(" ({options})")
+    }
 }
 
 fn is_lost(result: &str) -> bool {
@@ -285,11 +312,7 @@ fn group(name: &str, options: &str, runs: &[&CrashRun]) -> Finding {
         }
     }
     let list = |set: &BTreeSet<&str>| set.iter().copied().collect::<Vec<_>>().join(", ");
-    let options = if options.is_empty() {
-        String::new()
-    } else {
-        format!(" ({options})")
-    };
+    let options = with_options(options);
     let results = runs.iter().flat_map(|run| &run.results);
     let synced: Vec<&PlainText> = results
         .filter(|(what, _)| what.ends_with("-fsync"))
@@ -408,6 +431,29 @@ fn loss(each_second: f64, seconds: f64, lost: f64) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_system_whose_power_was_not_cut_is_no_proof_of_anything() {
+        let run = |error: Option<&str>, results: &[(&str, &str)]| CrashRun {
+            file_system: "xfs".into(),
+            error: error.map(Into::into),
+            results: results
+                .iter()
+                .map(|(name, result)| ((*name).into(), (*result).into()))
+                .collect(),
+            ..CrashRun::default()
+        };
+        let missing = "mkfs.xfs is not installed";
+        let (_, findings) = crashes(&[run(Some(missing), &[]), run(Some(missing), &[])]);
+        let sentences: Vec<&str> = findings.iter().map(|one| &*one.sentence).collect();
+        assert_eq!(sentences, ["xfs: not cut, mkfs.xfs is not installed"]);
+        let (_, findings) = crashes(&[run(Some(missing), &[]), run(None, &[("new", "EMPTY")])]);
+        assert!(
+            findings[0]
+                .sentence
+                .starts_with("xfs, 1 power cuts: empty files")
+        );
+    }
 
     #[test]
     fn a_loss_that_is_impossible_is_said_with_its_factor() {

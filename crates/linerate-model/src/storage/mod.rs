@@ -1,5 +1,6 @@
 //! What tools print about disks, replication and clusters.
 
+mod crash;
 mod drbd;
 mod gluster;
 mod probes;
@@ -8,6 +9,10 @@ mod volumes;
 
 use serde::{Deserialize, Serialize};
 
+pub use crash::{
+    BootEnd, CrashScan, Delay, Exposed, Exposure, FoundCounts, LastBoot, ScanCounts, ScanWindow,
+    SuspectFile, SuspectKind, WindowSource,
+};
 pub use drbd::{
     ConnectionState, DiskState, Drbd, DrbdChange, DrbdGeneration, DrbdMeasured, DrbdMessage,
     DrbdMessageKind, DrbdSettings, DrbdStatus, DrbdSync, DrbdWaiting, Paused, Role,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plain_text::PlainText;
+use crate::units::Nanos;
 
 /// One kind of requests of a fio job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,13 +100,31 @@ pub struct CrashRun {
     pub file_system: PlainText,
     /// Its mount options; empty = defaults.
     pub options: PlainText,
+    /// How power was cut: `nolog` (nothing more is written), `log` (the journal is), `copy` (the disk as it was, copied).
+    #[serde(default)]
+    pub cut: PlainText,
     /// What came between writing and the cut: `none`, `other-fsync`, `36s`.
     pub before: PlainText,
+    /// How long it took, rounded to 10 ms; `None` where it is not printed.
+    #[serde(default)]
+    pub took_ns: Option<Nanos>,
+    /// The kernel's release; `None` where it is not printed.
+    #[serde(default)]
+    pub kernel: Option<PlainText>,
+    /// Why power could not be cut; then there are no results.
+    #[serde(default)]
+    pub error: Option<PlainText>,
     /// What was done to a file, and what it had afterwards: `new`, `old`, `EMPTY`, `NUL×65536`, `absent`.
     pub results: Vec<(PlainText, PlainText)>,
 }
 
 impl CrashRun {
+    /// What a file had after the cut.
+    pub fn result(&self, what: &str) -> Option<&str> {
+        let find = self.results.iter().find(|(name, _)| name == what);
+        find.map(|(_, result)| result.as_str())
+    }
+
     /// Time between writing and the cut, s, where that is what came between.
     pub fn seconds(&self) -> Option<f64> {
         self.before.strip_suffix('s')?.parse().ok()

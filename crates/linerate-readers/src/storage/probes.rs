@@ -3,6 +3,7 @@
 use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{CrashRun, FioJob, FioWay, Iozone};
 use linerate_model::transcript::Part;
+use linerate_model::units::Nanos;
 use serde_json::Value;
 
 use crate::number::printed;
@@ -154,20 +155,48 @@ fn way(name: &str, value: &Value) -> Option<FioWay> {
     })
 }
 
+/// Keys of a power cut that are not the names of files.
+const CRASH_KEYS: [&str; 7] = ["fs", "opts", "cut", "before", "s", "kernel", "error"];
+
 /// `{"fs": "ext4", "opts": "", "cut": "nolog", "before": "none", "new": "EMPTY", …}`.
 fn crash(value: &Value, line: usize) -> Option<CrashRun> {
     let object = value.as_object()?;
     let text = |key: &str| object.get(key).and_then(Value::as_str);
-    let (file_system, _) = (text("fs")?, text("cut")?);
+    let (file_system, cut) = (text("fs")?, text("cut")?);
     let results = object
         .iter()
-        .filter(|(key, _)| !["fs", "opts", "cut", "before", "s"].contains(&key.as_str()))
+        .filter(|(key, _)| !CRASH_KEYS.contains(&key.as_str()))
         .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
     Some(CrashRun {
         line,
         file_system: file_system.into(),
         options: text("opts").unwrap_or_default().into(),
+        cut: cut.into(),
         before: text("before").unwrap_or_default().into(),
+        took_ns: object
+            .get("s")
+            .and_then(Value::as_f64)
+            .map(Nanos::from_secs_f64),
+        kernel: text("kernel").map(Into::into),
+        error: text("error").map(Into::into),
         results: results.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_cut_that_failed_has_a_reason_and_no_results() {
+        let value = serde_json::json!({
+            "fs": "xfs", "opts": "", "cut": "nolog", "before": "none", "kernel": "6.18.1",
+            "error": "it is not installed", "s": 0.07,
+        });
+        let run = crash(&value, 3).unwrap();
+        assert_eq!((run.line, run.results.len()), (3, 0));
+        assert_eq!(run.error.as_deref(), Some("it is not installed"));
+        assert_eq!(run.kernel.as_deref(), Some("6.18.1"));
+        assert_eq!(run.took_ns, Some(Nanos(70_000_000)));
+    }
 }

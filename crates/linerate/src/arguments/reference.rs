@@ -34,10 +34,10 @@ const TAIL: &str = "
 | code | meaning |
 |---|---|
 | 0 | done; a test that you stopped with Ctrl-C is done too |
-| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched, or with `--prove` no effect; `tune verify`: something drifted; `archive verify`: something is damaged or missing; `archive recompute`: some figures could not be computed again; `watch plan`: the plan cannot be carried out |
+| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched, or with `--prove` no effect; `tune verify`: something drifted; `archive verify`: something is damaged or missing; `archive recompute`: some figures could not be computed again; `watch plan`: the plan cannot be carried out; `crash scan`: files were found |
 | 2 | the arguments cannot be understood, or contradict themselves |
-| 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had; a setting could not be saved, set or restored |
-| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `serve --wait`: no test began; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made; `tune apply --on`: stopped before all hosts had their turn |
+| 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had; a setting could not be saved, set or restored; `crash test`: no power cut could be made |
+| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `serve --wait`: no test began; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made; `tune apply --on`: stopped before all hosts had their turn; `crash scan --limit`: ended before all was seen, and found nothing until then; `crash test`: some power cuts could not be made |
 | 5 | a file could not be read or written, or its layout is unknown |
 | 6 | the ledger does not balance; the report says where |
 | 7 | `test --expect`: FAIL, none of the 95 % interval is what was expected; `tune apply --prove`: a loss, nothing was applied |

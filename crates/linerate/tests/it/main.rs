@@ -25,6 +25,8 @@ mod cluster;
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod crowd;
 #[cfg(test)]
 mod disk;
