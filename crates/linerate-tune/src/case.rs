@@ -67,6 +67,20 @@ impl Case<'_> {
         }
     }
 
+    /// Where the host stands as to its disks, which no network namespace hides.
+    pub(crate) fn storage_place(&self) -> Place {
+        let system = &self.facts.system;
+        if matches!(system.container.known(), Some(Some(_))) {
+            Place::Container
+        } else if matches!(system.virtual_machine.known(), Some(Some(_)))
+            || self.target.role == Role::Guest
+        {
+            Place::VirtualMachine
+        } else {
+            Place::BareMetal
+        }
+    }
+
     /// A setting that runs.
     pub(crate) fn text(&self, key: &str) -> Result<String, String> {
         self.facts.sysctl(key).ask().cloned()

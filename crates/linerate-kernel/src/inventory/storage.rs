@@ -247,7 +247,9 @@ fn line_of_mounts(line: &str) -> Option<Line> {
     };
     let mut system = system.splitn(3, ' ');
     let (file_system, source, more) = (system.next()?, system.next()?, system.next());
-    let options = options.split(',').chain(more.unwrap_or_default().split(','));
+    let options = options
+        .split(',')
+        .chain(more.unwrap_or_default().split(','));
     let mut once: Vec<PlainText> = Vec::new();
     for option in options.filter(|option| !option.is_empty()) {
         let option: PlainText = unescaped(option).into();
@@ -355,7 +357,10 @@ mod tests {
             files.extend([
                 (format!("{device}/type"), kind),
                 (format!("{device}/queue_depth"), "1\n"),
-                (format!("{block}/dev"), if number == 0 { "8:0" } else { "11:0" }),
+                (
+                    format!("{block}/dev"),
+                    if number == 0 { "8:0" } else { "11:0" },
+                ),
                 (format!("{block}/size"), "5000\n"),
                 (
                     format!("{block}/queue/scheduler"),
@@ -391,7 +396,8 @@ mod tests {
         }
         let class = folder.join("sys/class/block");
         for (number, name) in [(0, "sda"), (1, "sr0")] {
-            let device = format!("../../devices/pci0000:00/host0/target0:0:{number}/0:0:{number}:0");
+            let device =
+                format!("../../devices/pci0000:00/host0/target0:0:{number}/0:0:{number}:0");
             let block = format!("{device}/block/{name}");
             symlink(&block, class.join(name)).unwrap();
             symlink("../..", class.join(name).join("device")).unwrap();
@@ -440,10 +446,7 @@ mod tests {
         );
         assert!(most.of_system && array.stripe_cache_size.is_none());
         // 0 is no size, and a missing file no 0.
-        assert_eq!(
-            (md.queue.optimal_io, md.queue.read_ahead_kib),
-            (None, None)
-        );
+        assert_eq!((md.queue.optimal_io, md.queue.read_ahead_kib), (None, None));
         let mounts = storage.mounts.known().unwrap();
         assert_eq!(mounts.len(), 1, "{mounts:?}");
         assert_eq!(&*mounts[0].place, "/srv/a b");

@@ -260,7 +260,10 @@ mod tests {
         };
         let names = |name: &str| -> Vec<String> {
             let stack = storage.stack(name);
-            stack.iter().map(|one| one.device.name.to_string()).collect()
+            stack
+                .iter()
+                .map(|one| one.device.name.to_string())
+                .collect()
         };
         assert_eq!(names("dm-0"), ["dm-0", "md0", "dm-1", "sda"]);
         assert_eq!(names("sdx"), Vec::<String>::new());

@@ -1,0 +1,153 @@
+//! A host's storage as text: the audit of it, where many disks share one verdict, and its facts.
+
+use linerate_model::audit::{Audit, Outcome, Verdict};
+use linerate_model::host::{HostFacts, StorageDevice};
+
+use super::audit;
+use crate::text::layout::Page;
+use crate::words::{self, plain};
+
+/// The head of an audit of storage.
+pub(super) fn head(page: &mut Page, audit: &Audit) {
+    page.line(&format!(
+        "linerate host audit --storage: {}",
+        plain(&audit.host)
+    ));
+    let target = &audit.target;
+    let rate = match target.disk_rate {
+        Some(rate) => format!("disks that write {rate}/s (given)"),
+        None => "disks whose rate is not known (--disk-rate)".to_owned(),
+    };
+    page.entry("Task", &format!("role {}, {rate}", target.role));
+}
+
+/// What is said alike of several things is said once, with all of them.
+fn alike<'a, T: PartialEq>(
+    verdicts: impl IntoIterator<Item = (&'a Verdict, T)>,
+) -> Vec<(T, Vec<&'a Verdict>)> {
+    let mut groups: Vec<(T, Vec<&'a Verdict>)> = Vec::new();
+    for (verdict, said) in verdicts {
+        let same = |(other, of): &(T, Vec<&Verdict>)| {
+            *other == said && of.first().is_some_and(|one| one.check == verdict.check)
+        };
+        match groups.iter_mut().find(|group| same(group)) {
+            Some((_, of)) => of.push(verdict),
+            None => groups.push((said, vec![verdict])),
+        }
+    }
+    groups
+}
+
+fn subjects<'a>(of: &[&'a Verdict]) -> Vec<&'a str> {
+    of.iter().filter_map(|one| one.subject.as_deref()).collect()
+}
+
+/// All verdicts that fire, the worst first.
+pub(super) fn fires(page: &mut Page, firing: &[&Verdict]) {
+    let said = firing.iter().filter_map(|verdict| match &verdict.outcome {
+        Outcome::Fires {
+            sentence, severity, ..
+        } => Some((*verdict, (sentence, severity))),
+        _ => None,
+    });
+    for (_, of) in alike(said) {
+        let names = subjects(&of);
+        let shown = match names.as_slice() {
+            [] => String::new(),
+            [one] => format!("{one}: "),
+            [first, .., last] => format!("{first} … {last} ({} of them): ", names.len()),
+        };
+        let others = names.get(1..).unwrap_or_default();
+        audit::fires(page, of[0], &shown, others);
+    }
+}
+
+/// Verdicts with one text each, those of one text together.
+pub(super) fn list(page: &mut Page, title: &str, verdicts: &[(&Verdict, &String)]) {
+    page.gap();
+    page.line(title);
+    for (text, of) in alike(verdicts.iter().copied()) {
+        let names = subjects(&of).join(", ");
+        let names = words::with(Some(names).filter(|names| !names.is_empty()), |names| {
+            format!("{names}: ")
+        });
+        let head = format!("  {:<4} ", of[0].check);
+        page.wrapped(&head, &plain(&format!("{names}{text}")));
+    }
+}
+
+/// The facts for people: disks and arrays, with `all` each device and mount.
+pub(super) fn facts(page: &mut Page, facts: &HostFacts, all: bool) {
+    let storage = &facts.storage;
+    // Facts of an older version have none.
+    let Some(devices) = storage.devices.known().filter(|all| !all.is_empty()) else {
+        return;
+    };
+    page.gap();
+    if !all {
+        let whole = devices.iter().filter(|one| !one.is_partition());
+        let named: Vec<String> = whole.map(|one| brief(one)).collect();
+        // As many as one screen holds.
+        let most = 8;
+        let more = named.len().saturating_sub(most);
+        let more = words::with(Some(more).filter(|more| *more > 0), |more| {
+            format!(" and {more} more (--all lists them)")
+        });
+        let shown = named[..named.len().min(most)].join(", ");
+        return page.entry("Storage", &plain(&format!("{shown}{more}")));
+    }
+    for one in devices {
+        page.entry(&plain(&one.device.name), &plain(&device(one)));
+    }
+    for mount in storage.mounts.known().into_iter().flatten() {
+        let options: Vec<&str> = mount.options.iter().map(|option| &**option).collect();
+        let devices: Vec<&str> = mount.devices.iter().map(|name| &**name).collect();
+        page.entry(
+            &plain(&mount.place),
+            &plain(&format!(
+                "{} on {} ({})",
+                &*mount.file_system,
+                devices.join(" "),
+                options.join(",")
+            )),
+        );
+    }
+}
+
+fn brief(one: &StorageDevice) -> String {
+    let size = words::with(one.device.size, |size| format!(" {size}"));
+    let level = words::with(one.level(), |level| format!(" {level}"));
+    format!("{}{level}{size}", &*one.device.name)
+}
+
+fn device(one: &StorageDevice) -> String {
+    let queue = &one.queue;
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(one.level().map(str::to_owned));
+    parts.extend(one.device.size.map(|size| size.to_string()));
+    parts.extend(one.device.model.as_ref().map(ToString::to_string));
+    let below: Vec<&str> = one.device.below.iter().map(|name| &**name).collect();
+    if !below.is_empty() {
+        parts.push(format!("on {}", below.join(" ")));
+    }
+    let scheduler = queue.scheduler.as_ref();
+    parts.extend(scheduler.map(|one| format!("scheduler {}", &*one.chosen)));
+    let requests = one.device.queue_requests;
+    parts.extend(requests.map(|number| format!("{number} requests")));
+    parts.extend(queue.depth.map(|depth| format!("depth {depth}")));
+    parts.extend(
+        queue
+            .read_ahead_kib
+            .map(|kib| format!("read-ahead {kib} KiB")),
+    );
+    parts.extend(
+        one.stripe()
+            .map(|(chunk, stripe)| format!("chunk {chunk}, stripe {stripe}")),
+    );
+    parts.extend(one.start.map(|start| format!("starts at byte {}", start.0)));
+    if let Some(array) = &one.array {
+        parts.extend(array.degraded.map(|missing| format!("{missing} missing")));
+        parts.extend(array.sync_action.as_ref().map(ToString::to_string));
+    }
+    parts.join(", ")
+}
