@@ -68,6 +68,10 @@ pub enum Area {
 }
 
 impl Area {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
     const fn is_network(&self) -> bool {
         matches!(self, Self::Network)
     }
@@ -180,6 +184,8 @@ pub enum Risk {
     LinkFlap,
     /// The machine starts again.
     Reboot,
+    /// What is stored, if it goes wrong or is done as it is read: it needs a backup.
+    Data,
     /// There is nothing to apply.
     Nothing,
 }
@@ -192,6 +198,7 @@ impl Risk {
             Self::QueueReset => "queue reset",
             Self::LinkFlap => "link flap",
             Self::Reboot => "reboot",
+            Self::Data => "data (back up first)",
             Self::Nothing => "nothing to apply",
         }
     }

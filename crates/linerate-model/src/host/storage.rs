@@ -182,7 +182,7 @@ impl Storage {
 }
 
 impl StorageDevice {
-    /// Whether it is an NVMe namespace, or a path to one.
+    /// Whether it is an `NVMe` namespace, or a path to one.
     pub fn is_nvme(&self) -> bool {
         self.device.name.starts_with("nvme") && !self.is_partition()
     }

@@ -36,7 +36,7 @@ pub fn report(audit: &Audit, all: bool) -> String {
         storage::fires(&mut page, &firing);
     } else {
         for verdict in &firing {
-            fires(&mut page, verdict, "", &[]);
+            fires(&mut page, verdict, "", "");
         }
     }
     let firing = firing.len();
@@ -118,7 +118,7 @@ fn peer(found: &ToPeer) -> String {
 }
 
 /// A verdict; `subject` stands before its sentence, and `others` are all that have it too.
-pub(super) fn fires(page: &mut Page, verdict: &Verdict, subject: &str, others: &[&str]) {
+pub(super) fn fires(page: &mut Page, verdict: &Verdict, subject: &str, others: &str) {
     let Outcome::Fires {
         sentence,
         changes,
@@ -135,7 +135,7 @@ pub(super) fn fires(page: &mut Page, verdict: &Verdict, subject: &str, others: &
         detail(page, "set", &self::change(change));
     }
     if !others.is_empty() && !changes.is_empty() {
-        detail(page, "also", &plain(&format!("on {}", others.join(", "))));
+        detail(page, "also", &plain(&format!("on {others}")));
     }
     for place in set_by {
         detail(page, "by", &plain(place));
@@ -189,6 +189,9 @@ fn by_reason(page: &mut Page, title: &str, unknown: &[(&Verdict, &String)]) {
             .map(|(check, subjects)| match subjects.as_slice() {
                 [] => check.to_owned(),
                 [one] => format!("{check} {one}"),
+                many if many.len() > storage::MOST_NAMES => {
+                    format!("{check} {}", storage::brief_names(many))
+                }
                 many => format!("{check} {}", many.join(" ")),
             })
             .collect();

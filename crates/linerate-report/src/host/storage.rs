@@ -38,8 +38,20 @@ fn alike<'a, T: PartialEq>(
     groups
 }
 
+/// More names than these are the first, the last and their number; a document has them all.
+pub(super) const MOST_NAMES: usize = 16;
+
 fn subjects<'a>(of: &[&'a Verdict]) -> Vec<&'a str> {
     of.iter().filter_map(|one| one.subject.as_deref()).collect()
+}
+
+pub(super) fn brief_names(names: &[&str]) -> String {
+    match names {
+        [first, .., last] if names.len() > MOST_NAMES => {
+            format!("{first} … {last} ({} of them)", names.len())
+        }
+        _ => names.join(", "),
+    }
 }
 
 /// All verdicts that fire, the worst first.
@@ -58,7 +70,7 @@ pub(super) fn fires(page: &mut Page, firing: &[&Verdict]) {
             [first, .., last] => format!("{first} … {last} ({} of them): ", names.len()),
         };
         let others = names.get(1..).unwrap_or_default();
-        audit::fires(page, of[0], &shown, others);
+        audit::fires(page, of[0], &shown, &brief_names(others));
     }
 }
 
@@ -67,7 +79,7 @@ pub(super) fn list(page: &mut Page, title: &str, verdicts: &[(&Verdict, &String)
     page.gap();
     page.line(title);
     for (text, of) in alike(verdicts.iter().copied()) {
-        let names = subjects(&of).join(", ");
+        let names = brief_names(&subjects(&of));
         let names = words::with(Some(names).filter(|names| !names.is_empty()), |names| {
             format!("{names}: ")
         });
@@ -150,4 +162,73 @@ fn device(one: &StorageDevice) -> String {
         parts.extend(array.sync_action.as_ref().map(ToString::to_string));
     }
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::audit::{Advised, Area, Change, Risk, Target};
+    use linerate_model::tuning::BlockSetting;
+
+    use super::*;
+
+    fn verdict(check: &str, subject: &str, outcome: Outcome) -> Verdict {
+        Verdict {
+            check: check.to_owned(),
+            title: String::new(),
+            subject: Some(subject.to_owned()),
+            outcome,
+            source: "sysfs-block".to_owned(),
+        }
+    }
+
+    fn bfq(disk: &str) -> Verdict {
+        let change = Change {
+            advised: Advised::block(disk, BlockSetting::Scheduler, "mq-deadline"),
+            now: Some("bfq".to_owned()),
+            why: "throughput".to_owned(),
+        };
+        let outcome = Outcome::Fires {
+            sentence: "bfq favours latency".to_owned(),
+            changes: vec![change],
+            severity: 3,
+            risk: Risk::Data,
+            set_by: Vec::new(),
+        };
+        verdict("S01", disk, outcome)
+    }
+
+    #[test]
+    fn what_many_disks_share_is_said_once() {
+        let holds = |disk: &str| {
+            let read = "depth 32".to_owned();
+            verdict("S03", disk, Outcome::Holds { read })
+        };
+        let names: Vec<String> = (0..40).map(|number| format!("sd{number}")).collect();
+        let mut verdicts = vec![bfq("sda"), bfq("sdb"), bfq("sdc")];
+        verdicts.extend(names.iter().map(|name| holds(name)));
+        let audit = Audit {
+            schema_version: 1,
+            host: "a".to_owned(),
+            target: Target {
+                area: Area::Storage,
+                ..Target::default()
+            },
+            interfaces: Vec::new(),
+            verdicts,
+        };
+        let text = super::audit::report(&audit, true);
+        assert_eq!(text.matches("bfq favours latency").count(), 1, "{text}");
+        for part in [
+            "host audit --storage: a",
+            "S01  sda … sdc (3 of them): bfq favours latency",
+            "set  scheduler of sda = mq-deadline (now: bfq): throughput",
+            "also  on sdb, sdc",
+            "risk  data (back up first)",
+            "S03  sd0 … sd39 (40 of them): depth 32",
+            "3 to look at",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("Interfaces"), "{text}");
+    }
 }

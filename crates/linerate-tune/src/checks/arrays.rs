@@ -46,19 +46,25 @@ pub(crate) fn health(case: &Case<'_>, device: &StorageDevice) -> Answer {
         return Err("sysfs shows no md/degraded of it".to_owned());
     };
     if degraded > 0 {
-        let rebuilding = match busy(array) {
-            Some("recover") => ", and a spare is being rebuilt",
-            _ => ", and nothing is being rebuilt",
+        let rebuilds = busy(array) == Some("recover");
+        let (rebuilding, value, what_to_do) = if rebuilds {
+            (
+                ", and a spare is being rebuilt",
+                "let the rebuild end",
+                "another failure may lose everything until then: back up what has no copy, look at SMART of the members that are read, change nothing meanwhile. S13 says what limits it",
+            )
+        } else {
+            (
+                ", and nothing is being rebuilt",
+                "complete",
+                "mdadm --detail names the missing one; look at its cable and SMART first, back up, then add a disk (mdadm --manage --add). Never --create or --assemble --force over it: they can destroy what is left",
+            )
         };
         return Advice::new(format!(
             "{degraded} of its members {} missing{rebuilding}",
             if degraded == 1 { "is" } else { "are" }
         ))
-        .by_hand(
-            format!("members of {name}"),
-            "complete",
-            "mdadm --detail names the missing one; look at its cable and SMART first, back up, then add a disk (mdadm --manage --add). Never --create or --assemble --force over it: they can destroy what is left",
-        )
+        .by_hand(format!("members of {name}"), value, what_to_do)
         .fires();
     }
     let Some(sectors) = array.mismatches else {
@@ -135,13 +141,13 @@ pub(crate) fn synchronisation(_: &Case<'_>, device: &StorageDevice) -> Answer {
     if speed.saturating_mul(20) >= most.kib.saturating_mul(19) {
         let advised = Advised::block(name, BlockSetting::SyncSpeedMax, (2 * most.kib).to_string());
         return Advice::new(format!(
-            "the {action} runs at {} KiB/s: the cap of {} limits it, not the disks",
+            "the {action} runs at {} KiB/s, its cap of {}: the cap limits it, unless the disks end there too",
             grouped(speed),
             grouped(most.kib)
         ))
         .change(
             advised,
-            "for the night, if users can spare the disks; watch whether the speed follows, and write 'system' to put it back",
+            "for the night, or while a member is missing, if users can spare the disks; watch whether the speed follows, and write 'system' to put it back",
         )
         .now(most.kib)
         .fires();

@@ -88,7 +88,17 @@ pub(crate) fn scheduler(case: &Case<'_>, device: &StorageDevice) -> Answer {
         ("deadline", "noop")
     };
     match chosen {
-        "bfq" | "kyber" | "cfq" => advise(
+        "kyber" => advise(
+            "kyber holds requests back to keep latency targets".to_owned(),
+            if rotates == Some(false) {
+                passing
+            } else {
+                sorting
+            },
+            4,
+            "compare both under your load; keep kyber if reads beside heavy writes get slow without it",
+        ),
+        "bfq" | "cfq" => advise(
             format!("{chosen} favours latency of interactive work over throughput"),
             if rotates == Some(false) {
                 passing
@@ -122,6 +132,11 @@ pub(crate) fn read_ahead(case: &Case<'_>, device: &StorageDevice) -> Answer {
     };
     if !striped {
         return does_not_apply("it is no striped array");
+    }
+    // A file is read with the settings of the device that is mounted; a partition has none of its own.
+    let mut all = case.facts.storage.devices.known().into_iter().flatten();
+    if all.any(|one| !one.is_partition() && one.device.below.contains(&device.device.name)) {
+        return does_not_apply("the device that stands on it reads ahead");
     }
     let Some((chunk, stripe)) = device.stripe() else {
         return Err("it states no stripe (queue/minimum_io_size and optimal_io_size)".to_owned());

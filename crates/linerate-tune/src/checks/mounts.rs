@@ -48,12 +48,12 @@ pub(crate) fn barriers(case: &Case<'_>, mount: &Mount) -> Answer {
         }
     }
     if let Some(first) = volatile.first() {
+        let disks = match volatile.len() {
+            1 => format!("its disk {first}"),
+            many => format!("its {many} disks ({first} …)"),
+        };
         return Advice::new(format!(
-            "{off}, and the cache of {} ({first}) loses its data with the power: fsync does not protect files, and a power cut can destroy the file system itself",
-            match volatile.len() {
-                1 => "its disk".to_owned(),
-                many => format!("{many} disks"),
-            }
+            "{off}, and the cache of {disks} loses its data with the power: fsync does not protect files, and a power cut can destroy the file system itself"
         ))
         .by_hand(
             format!("mount option of {}", &*mount.place),
