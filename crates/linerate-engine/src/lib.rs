@@ -41,15 +41,5 @@ mod stream_file;
 
 pub use error::EngineError;
 
-use linerate_model::record::Software;
-
-/// This program, as it names itself in records and to its peers.
-pub fn software() -> Software {
-    Software {
-        name: "linerate".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-    }
-}
-
 /// The version of iperf3 whose protocol is spoken, as a client tells it.
 pub const IPERF3_VERSION: &str = "3.21";

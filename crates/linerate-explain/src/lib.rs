@@ -32,6 +32,7 @@
 mod advice;
 mod capture;
 mod command;
+pub mod disk;
 mod draft;
 pub mod expect;
 mod facts;
@@ -74,13 +75,13 @@ pub fn rule_ids() -> impl Iterator<Item = &'static str> {
     rules::RULES.iter().map(|(id, _)| *id)
 }
 
-/// The ids of the findings that only a transcript or a packet capture can give.
+/// The ids of the findings that only a transcript, a packet capture or a record of disks can give.
 pub fn reading_ids() -> impl Iterator<Item = &'static str> {
     READING_IDS.into_iter()
 }
 
 /// In the order of the alphabet.
-const READING_IDS: [&str; 20] = [
+const READING_IDS: [&str; 22] = [
     "capture-gaps",
     "cluster-lock",
     "cluster-state",
@@ -88,6 +89,7 @@ const READING_IDS: [&str; 20] = [
     "counter-wrap",
     "crash-exposure",
     "disk-busy",
+    "disk-room",
     "disk-speed",
     "figures-disagree",
     "log-errors",
@@ -99,6 +101,7 @@ const READING_IDS: [&str; 20] = [
     "stripe-geometry",
     "summary-hides-ramp",
     "units-mixed",
+    "write-factor",
     "write-size",
     "writes-merged",
 ];

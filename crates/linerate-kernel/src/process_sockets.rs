@@ -80,7 +80,7 @@ pub fn name_of(pid: u32) -> String {
     word(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-fn processes() -> Vec<u32> {
+pub(crate) fn processes() -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };

@@ -31,7 +31,7 @@ pub struct BlockDevice {
     pub number: DeviceNumber,
     /// What it is.
     pub kind: BlockKind,
-    /// Kernel names of the devices directly below: a partition's disk, an array's members, the paths of a multipath NVMe
+    /// Kernel names of the devices directly below: a partition's disk, an array's members, the paths of a multipath `NVMe`
     /// namespace. Empty for what has none that the kernel names.
     #[serde(default)]
     pub below: Vec<PlainText>,
@@ -43,13 +43,13 @@ pub struct BlockDevice {
     /// Whether it reports to have spindles. Virtual disks often report so without any.
     #[serde(default)]
     pub rotational: Option<bool>,
-    /// Requests that its queue holds (`nr_requests`).
+    /// Requests that its queues hold together (`nr_requests` of each).
     #[serde(default)]
     pub queue_requests: Option<u64>,
     /// Whether the kernel counts what it does (`queue/iostats`); absent = not known.
     #[serde(default)]
     pub counted: Option<bool>,
-    /// Whether it is a path below a multipath NVMe namespace, for which no device file exists.
+    /// Whether it is a path below a multipath `NVMe` namespace, for which no device file exists.
     #[serde(default)]
     pub hidden: bool,
 }
@@ -58,7 +58,7 @@ pub struct BlockDevice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum BlockKind {
-    /// A disk, or what behaves like one: virtual, of a cloud, an NVMe namespace.
+    /// A disk, or what behaves like one: virtual, of a cloud, an `NVMe` namespace.
     Disk,
     /// A part of a disk.
     Partition {
@@ -75,6 +75,10 @@ pub enum BlockKind {
         disks: Option<u32>,
         /// A stripe's part on one member; absent = it has none.
         chunk: Option<Bytes>,
+        /// What it does beside its work, as `md/sync_action` says it: `resync`, `recover`, `check`; absent = nothing, or
+        /// its level has no copies.
+        #[serde(default)]
+        doing: Option<PlainText>,
     },
     /// Made by the device mapper: LVM, dm-crypt, multipath.
     Mapped {
@@ -93,7 +97,7 @@ pub enum BlockKind {
     },
     /// Replicated to another host.
     Drbd,
-    /// An NVMe namespace that is reached by several controllers.
+    /// An `NVMe` namespace that is reached by several controllers.
     NvmeMultipath,
     /// RAM, compressed or not: `zram0`, `ram0`.
     Memory,
@@ -101,15 +105,22 @@ pub enum BlockKind {
     Network,
 }
 
-/// A line of a device-mapper table (Documentation/admin-guide/device-mapper).
+/// A line of a device-mapper table (Documentation/admin-guide/device-mapper), without addresses and keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappedTarget {
     /// `linear`, `striped`, `mirror`, `raid`, `crypt`, `multipath`, `thin`, `cache` …
     pub target: PlainText,
     /// What it covers.
     pub size: Bytes,
-    /// What follows the name of the target.
-    pub arguments: PlainText,
+    /// Of `raid`, its level with its layout: `raid1`, `raid5_ls`, `raid10`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raid: Option<PlainText>,
+    /// Of `striped`, `mirror` and `raid`, how many devices make it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<u32>,
+    /// Of a RAID10, how many copies of each byte there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u32>,
 }
 
 /// A device's line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst), counted since the device was there.

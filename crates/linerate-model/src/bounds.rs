@@ -11,7 +11,7 @@ use crate::series::{MAX_CELLS, Series};
 pub const MAX_RECORD_BYTES: usize = 64 << 20;
 /// The most streams of one end: those of both directions.
 pub const MAX_STREAMS_OF_AN_END: usize = 2 * MAX_STREAMS as usize;
-/// The most connections of an observation.
+/// The most connections of an observation, and the most devices of a record of disks.
 pub const MAX_CONNECTIONS: usize = 4096;
 
 /// The cells of a series.
@@ -51,7 +51,8 @@ impl EndRecord {
     }
 }
 
-/// What a record says it holds, read without its samples: of a test its two ends, of an observation its connections.
+/// What a record says it holds, read without its samples: of a test its two ends, of an observation its connections, of
+/// disks its devices.
 #[derive(Default, Deserialize)]
 pub struct Extent {
     #[serde(default)]
@@ -60,6 +61,8 @@ pub struct Extent {
     server: Option<OfEnd>,
     #[serde(default)]
     connections: Vec<OfStream>,
+    #[serde(default)]
+    devices: Vec<OfStream>,
     #[serde(default)]
     counters: Option<Cells>,
 }
@@ -83,6 +86,7 @@ impl Extent {
         let streams = ends.map(|end| end.streams.len()).max().unwrap_or(0);
         limit("streams of one end", streams, MAX_STREAMS_OF_AN_END)?;
         limit("connections", self.connections.len(), MAX_CONNECTIONS)?;
+        limit("devices", self.devices.len(), MAX_CONNECTIONS)?;
         limit("samples (rows times columns)", self.samples(), MAX_CELLS)
     }
 
@@ -90,6 +94,7 @@ impl Extent {
     pub fn samples(&self) -> usize {
         let ends = [&self.client, &self.server].into_iter().flatten();
         let seen = cells(&self.connections, self.counters.as_ref());
+        let seen = seen.saturating_add(cells(&self.devices, None));
         ends.map(OfEnd::cells).fold(seen, usize::saturating_add)
     }
 }

@@ -100,6 +100,38 @@ columns! {
     softnet_dropped = "softnet.dropped";
     /// Times that a softirq ran out of time or budget.
     softnet_time_squeeze = "softnet.time_squeeze";
+    /// A block device: reads that ended, since watching began, as all that follow but the gauge.
+    disk_reads = "disk.reads";
+    /// Reads that joined another one.
+    disk_reads_merged = "disk.reads_merged";
+    /// Bytes read.
+    disk_read_bytes = "disk.read_bytes";
+    /// Time of all reads, summed, ms.
+    disk_read_ms = "disk.read_ms";
+    /// Writes that ended.
+    disk_writes = "disk.writes";
+    /// Writes that joined another one.
+    disk_writes_merged = "disk.writes_merged";
+    /// Bytes written.
+    disk_written_bytes = "disk.written_bytes";
+    /// Time of all writes, summed, ms.
+    disk_write_ms = "disk.write_ms";
+    /// Discards that ended.
+    disk_discards = "disk.discards";
+    /// Bytes discarded.
+    disk_discarded_bytes = "disk.discarded_bytes";
+    /// Time of all discards, summed, ms.
+    disk_discard_ms = "disk.discard_ms";
+    /// Flushes that ended.
+    disk_flushes = "disk.flushes";
+    /// Time of all flushes, summed, ms.
+    disk_flush_ms = "disk.flush_ms";
+    /// Requests under way (a gauge).
+    disk_in_flight = "disk.in_flight";
+    /// Time with at least one request under way, ms.
+    disk_busy_ms = "disk.busy_ms";
+    /// Time of all requests, summed, ms.
+    disk_weighted_ms = "disk.weighted_ms";
 }
 
 impl Column {

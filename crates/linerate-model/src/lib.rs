@@ -23,6 +23,7 @@ pub mod clock;
 pub mod column;
 pub mod counter_test;
 pub mod csv;
+pub mod disk_watch;
 pub mod expectation;
 pub mod finding;
 pub mod hexadecimal;

@@ -28,6 +28,8 @@ pub enum Kind {
     Test,
     /// What a kernel said of connections that other programs held ([`crate::observation`]).
     Observation,
+    /// What a kernel counted of block devices ([`crate::disk_watch`]).
+    DiskWatch,
     /// What another program printed ([`crate::transcript`]); made to be judged, never kept in a file.
     Transcript,
 }
@@ -59,6 +61,16 @@ pub struct Software {
     pub name: PlainText,
     /// As the program prints it: `3.16`, `0.1.0`.
     pub version: PlainText,
+}
+
+impl Software {
+    /// This program, as it names itself in records and to its peers.
+    pub fn this_program() -> Self {
+        Self {
+            name: "linerate".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
 }
 
 /// How a test ended.

@@ -25,6 +25,7 @@ pub mod chart;
 pub mod compare;
 pub mod csv;
 mod date;
+pub mod disk_watch;
 pub mod expectation;
 pub mod file_format;
 pub mod host;

@@ -56,6 +56,9 @@ pub fn from_json(bytes: &[u8]) -> Result<RunRecord, RecordError> {
                 "it is an observation of other programs' connections; `linerate show` and `explain` read it",
             )
         }
+        Err(RecordError::NotARecord { .. }) if kind_of(bytes) == Some(Kind::DiskWatch) => {
+            not_a_record("it is a record of disks; `linerate show` and `explain` read it")
+        }
         read => read,
     }
 }

@@ -20,6 +20,7 @@ use crate::agent::AgentArguments;
 use crate::archive::arguments::ArchiveArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
+use crate::disk::DiskArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
@@ -71,6 +72,9 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Watch TCP connections of other programs and say what limits them
     Observe(Box<ObserveArguments>),
+    /// Watch block devices: what each level below a file does, who uses it, whether one is at its limit
+    #[command(args_override_self = true)]
+    Disk(Box<DiskArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
     /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow

@@ -11,6 +11,7 @@ mod arguments;
 mod between;
 mod compare;
 mod counter_test;
+mod disk;
 mod expect;
 mod explain;
 mod host;
@@ -70,6 +71,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(*arguments, printer),
         Command::Show(arguments) => show::run(&arguments, printer),
         Command::Compare(arguments) => compare::run(&arguments, printer),
+        Command::Disk(arguments) => disk::run(&arguments, printer),
         Command::Observe(arguments) => observe::run(&arguments, printer),
         Command::Lab(arguments) => lab::run(*arguments, printer),
         Command::Mesh(arguments) => mesh::run(&arguments, printer),

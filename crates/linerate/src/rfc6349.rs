@@ -42,7 +42,7 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
     match request.arguments.format.format() {
         Format::Json | Format::JsonStream => {
             let document = serde_json::json!({
-                "software": linerate_engine::software(),
+                "software": linerate_model::record::Software::this_program(),
                 "plan": request.plan,
                 "rfc6349": report,
             });

@@ -5,10 +5,11 @@ use std::path::Path;
 use linerate_analysis::evidence::Evidence;
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::record::{Kind, RunRecord};
-use linerate_report::{observation, record};
+use linerate_report::{disk_watch, observation, record};
 
 use crate::action::Failure;
 use crate::arguments::{Format, ShowArguments};
+use crate::disk;
 use crate::input;
 use crate::observe;
 use crate::printer::Printer;
@@ -18,8 +19,13 @@ use crate::test;
 pub(crate) fn run(arguments: &ShowArguments, printer: &mut Printer) -> Result<(), Failure> {
     let format = Format::of(arguments.json);
     let bytes = input::read(&arguments.file, MAX_RECORD_BYTES)?;
-    if record::kind_of(&bytes) == Some(Kind::Observation) {
-        arguments.files.refuse("an observation")?;
+    let other = match record::kind_of(&bytes) {
+        Some(Kind::Observation) => Some("an observation"),
+        Some(Kind::DiskWatch) => Some("a record of disks"),
+        _ => None,
+    };
+    if let Some(kind) = other {
+        arguments.files.refuse(kind)?;
         return show(
             &arguments.file.display().to_string(),
             &bytes,
@@ -57,6 +63,10 @@ pub(crate) fn show(
     if record::kind_of(bytes) == Some(Kind::Observation) {
         let seen = observation::from_json(bytes).map_err(unreadable)?;
         return observe::show(&seen, format, printer);
+    }
+    if record::kind_of(bytes) == Some(Kind::DiskWatch) {
+        let seen = disk_watch::from_json(bytes).map_err(unreadable)?;
+        return disk::show(&seen, format, printer);
     }
     let run: RunRecord = record::from_json(bytes).map_err(unreadable)?;
     test::print(

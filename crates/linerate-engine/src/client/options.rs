@@ -58,7 +58,7 @@ pub enum DatagramFit {
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {
-            software: crate::software(),
+            software: linerate_model::record::Software::this_program(),
             credentials: None,
             extended: true,
             wide_counters: false,

@@ -443,7 +443,7 @@ impl<'a> Watcher<'a> {
         Observation {
             schema_version: SCHEMA_VERSION,
             kind: Kind::Observation,
-            software: crate::software(),
+            software: linerate_model::record::Software::this_program(),
             started_at_unix_ms: self.started_at_unix_ms,
             watch: self.watch.clone(),
             ended,

@@ -93,7 +93,7 @@ impl std::fmt::Debug for ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            software: crate::software(),
+            software: linerate_model::record::Software::this_program(),
             port: DEFAULT_PORT,
             bind: None,
             bind_device: None,

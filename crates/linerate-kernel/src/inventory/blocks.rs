@@ -61,13 +61,20 @@ fn device(root: &Root, name: &str, all: &[String]) -> Option<BlockDevice> {
             .map(Bytes),
         model: word("device/model").map(|text| text.trim().into()),
         rotational: word("queue/rotational").map(|text| text == "1"),
-        queue_requests: root.value(&of("queue/nr_requests")).ok(),
+        queue_requests: root
+            .value::<u64>(&of("queue/nr_requests"))
+            .ok()
+            .map(|each| {
+                // One folder for each queue of the hardware; before blk-mq there is none.
+                let queues = root.names(&of("mq")).len();
+                each.saturating_mul(u64::try_from(queues.max(1)).unwrap_or(1))
+            }),
         counted: word("queue/iostats").map(|text| text != "0"),
         hidden,
     })
 }
 
-fn number(text: &str) -> Option<DeviceNumber> {
+pub(super) fn number(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.trim().split_once(':')?;
     Some(DeviceNumber {
         major: major.parse().ok()?,
@@ -91,6 +98,9 @@ fn kind(root: &Root, name: &str, number: DeviceNumber, all: &[String]) -> BlockK
                 .ok()
                 .filter(|bytes| *bytes > 0)
                 .map(Bytes),
+            doing: word("md/sync_action")
+                .filter(|action| action != "idle")
+                .map(PlainText::from),
         };
     }
     if let Some(mapped) = word("dm/name") {
@@ -145,6 +155,19 @@ fn join_paths(devices: &mut [BlockDevice]) {
         let its = paths.iter().filter(|(head, _)| *head == *device.name);
         device.below.extend(its.map(|(_, path)| path.clone()));
     }
+}
+
+/// The kernel's names of the devices of each mounted btrfs.
+pub fn of_btrfs(root: &Root) -> Vec<Vec<PlainText>> {
+    const BTRFS: &str = "/sys/fs/btrfs";
+    let systems = root.names(BTRFS).into_iter();
+    let devices = systems.map(|id| {
+        let names = root.names(&format!("{BTRFS}/{id}/devices"));
+        names.iter().map(|name| name.as_str().into()).collect()
+    });
+    devices
+        .filter(|its: &Vec<PlainText>| !its.is_empty())
+        .collect()
 }
 
 /// What the kernel counts of each device, from `/proc/diskstats`.

@@ -9,6 +9,7 @@ mod device;
 mod interrupt_queues;
 mod links;
 mod machine;
+pub mod mounts;
 mod root;
 mod settings;
 mod storage;

@@ -114,7 +114,7 @@ impl Told {
             let _ = writeln!(text, "Note      {remark}");
         }
         let document = serde_json::json!({
-            "software": linerate_engine::software(),
+            "software": linerate_model::record::Software::this_program(),
             "proof": proof,
             "settings": settings(kinds),
             "remarks": remarks,

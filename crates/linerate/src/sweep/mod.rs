@@ -246,7 +246,7 @@ fn keep(sweep: &Sweep, results: &Results, rows: &[Row], folder: &Folder) -> Resu
 
 fn document(results: &Results) -> serde_json::Value {
     serde_json::json!({
-        "software": linerate_engine::software(),
+        "software": linerate_model::record::Software::this_program(),
         "sweep": results,
     })
 }

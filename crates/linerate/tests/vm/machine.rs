@@ -2,6 +2,7 @@
 //! from the same disk.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -56,6 +57,14 @@ pub(crate) enum Model {
     E1000e,
 }
 
+/// An empty disk of its own: `vdc` and those that follow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Drive {
+    pub(crate) mib: u64,
+    /// Requests a second that QEMU lets pass; absent = all.
+    pub(crate) iops: Option<u32>,
+}
+
 /// What a machine has.
 #[derive(Debug, Clone)]
 pub(crate) struct Build {
@@ -64,6 +73,7 @@ pub(crate) struct Build {
     pub(crate) memory_mib: u32,
     pub(crate) processors: u8,
     pub(crate) cards: Vec<Card>,
+    pub(crate) drives: Vec<Drive>,
     /// The network that it is in, by the process that holds it; else one of its own.
     pub(crate) network: Option<u32>,
 }
@@ -76,6 +86,7 @@ impl Build {
             memory_mib: 768,
             processors: 2,
             cards: cards.to_vec(),
+            drives: Vec::new(),
             network: None,
         }
     }
@@ -331,6 +342,20 @@ fn command(disk: &Disk, build: &Build) -> Command {
     ] {
         command.arg("-drive");
         command.arg(format!("file={},if=virtio,{more}", path.display()));
+    }
+    for (number, drive) in build.drives.iter().enumerate() {
+        let file = disk.file(&format!("drive{number}"));
+        let made = File::create(&file).and_then(|file| file.set_len(drive.mib << 20));
+        assert!(made.is_ok(), "{}: {made:?}", file.display());
+        let iops = drive
+            .iops
+            .map(|iops| format!(",throttling.iops-total={iops}"));
+        let iops = iops.unwrap_or_default();
+        command.arg("-drive");
+        command.arg(format!(
+            "file={},if=virtio,format=raw,cache=unsafe{iops}",
+            file.display()
+        ));
     }
     let socket = |name: &str| format!("path={},server=on,wait=off", disk.file(name).display());
     command.args(["-device", "virtio-serial", "-chardev"]);

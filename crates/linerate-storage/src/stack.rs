@@ -1,0 +1,169 @@
+//! What stands below a device: partitions, arrays, logical volumes, files of loop devices.
+
+use std::collections::BTreeSet;
+
+use linerate_kernel::device_mapper::DeviceMapper;
+use linerate_kernel::inventory::mounts::{self, Mount};
+use linerate_kernel::inventory::{Root, blocks};
+use linerate_model::block::{BlockDevice, BlockKind};
+use linerate_model::disk_watch::DiskPlaceKind;
+use linerate_model::plain_text::PlainText;
+
+use crate::{StorageError, place};
+
+/// The block devices of a machine and what is mounted on it.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    root: Root,
+    devices: Vec<BlockDevice>,
+    mounts: Vec<Mount>,
+}
+
+impl Stack {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Where sysfs or `/proc` is not mounted.
+    pub fn read(root: &Root) -> Result<Self, StorageError> {
+        let refused = |reason| StorageError::Unreadable { reason };
+        let mut stack = Self {
+            root: root.clone(),
+            devices: blocks::devices(root).map_err(refused)?,
+            mounts: mounts::mounts(root).map_err(refused)?,
+        };
+        if root.is_this_machine() {
+            stack.read_tables();
+        }
+        stack.find_backing();
+        Ok(stack)
+    }
+
+    /// All devices, in the order of their numbers.
+    pub fn devices(&self) -> &[BlockDevice] {
+        &self.devices
+    }
+
+    /// Without root a mapped device's table stays unknown.
+    fn read_tables(&mut self) {
+        let mut mapper = None;
+        for device in &mut self.devices {
+            let BlockKind::Mapped { table, .. } = &mut device.kind else {
+                continue;
+            };
+            let mapper = mapper.get_or_insert_with(|| DeviceMapper::open().ok());
+            let read = mapper
+                .as_ref()
+                .and_then(|mapper| mapper.table(device.number).ok());
+            *table = read.unwrap_or_default();
+        }
+    }
+
+    /// A loop device stands on what its file is on.
+    fn find_backing(&mut self) {
+        let below: Vec<Vec<PlainText>> = self
+            .devices
+            .iter()
+            .map(|device| match &device.kind {
+                BlockKind::Loop { file: Some(file) } => self.devices_of(file),
+                _ => Vec::new(),
+            })
+            .collect();
+        for (device, below) in self.devices.iter_mut().zip(below) {
+            device.below.extend(below);
+        }
+    }
+
+    /// The devices that a file is on; empty where it is gone, or on none.
+    fn devices_of(&self, file: &str) -> Vec<PlainText> {
+        let place = place::of(file, &self.root, &self.devices, &self.mounts);
+        match place.map(|place| place.on) {
+            Ok(DiskPlaceKind::FileSystem { devices, .. }) => devices,
+            _ => Vec::new(),
+        }
+    }
+
+    /// What a path, or a device's name, is on.
+    ///
+    /// # Errors
+    /// As [`place::of`].
+    pub fn place(&self, path: &str) -> Result<linerate_model::disk_watch::DiskPlace, StorageError> {
+        place::of(path, &self.root, &self.devices, &self.mounts)
+    }
+
+    /// The devices of these names with all that is below them. A device that is not there any more, and one that stands
+    /// on itself, end the way down.
+    pub fn below(&self, names: &[PlainText]) -> Vec<&BlockDevice> {
+        let mut wanted: BTreeSet<&str> = BTreeSet::new();
+        let mut open: Vec<&str> = names.iter().map(PlainText::as_str).collect();
+        // Each device is taken once, and there are as many as there are.
+        while let Some(name) = open.pop() {
+            let mut all = self.devices.iter();
+            if let Some(device) = all.find(|device| device.name == *name)
+                && wanted.insert(device.name.as_str())
+            {
+                open.extend(device.below.iter().map(PlainText::as_str));
+            }
+        }
+        let is_wanted = |device: &&BlockDevice| wanted.contains(device.name.as_str());
+        self.devices.iter().filter(is_wanted).collect()
+    }
+
+    /// The devices directly above one.
+    pub fn above<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a BlockDevice> {
+        let stands_on_it =
+            move |device: &&BlockDevice| device.below.iter().any(|one| *one == *name);
+        self.devices.iter().filter(stands_on_it)
+    }
+
+    /// Devices that are worth watching where nobody names any: a loop device without a file and a device of size 0 are
+    /// none.
+    pub fn in_use(&self) -> Vec<&BlockDevice> {
+        let is_used = |device: &&BlockDevice| {
+            let has_file = !matches!(device.kind, BlockKind::Loop { file: None });
+            has_file && device.size.is_none_or(|size| size.0 > 0)
+        };
+        self.devices.iter().filter(is_used).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::block::DeviceNumber;
+
+    fn device(name: &str, below: &[&str]) -> BlockDevice {
+        BlockDevice {
+            name: name.into(),
+            number: DeviceNumber { major: 1, minor: 1 },
+            kind: BlockKind::Disk,
+            below: below.iter().map(|name| (*name).into()).collect(),
+            size: None,
+            model: None,
+            rotational: None,
+            queue_requests: None,
+            counted: None,
+            hidden: false,
+        }
+    }
+
+    #[test]
+    fn all_that_is_below_is_found_once_and_circles_end() {
+        let stack = Stack {
+            root: Root::of_this_machine(),
+            devices: vec![
+                device("sda", &[]),
+                device("sdb", &["md0"]),
+                device("sdc", &[]),
+                device("md0", &["sda", "sdb", "gone"]),
+            ],
+            mounts: Vec::new(),
+        };
+        let names = |of: &str| -> Vec<String> {
+            let below = stack.below(&[of.into()]);
+            below.iter().map(|device| device.name.to_string()).collect()
+        };
+        assert_eq!(names("md0"), ["sda", "sdb", "md0"]);
+        assert_eq!(names("sdc"), ["sdc"]);
+        assert_eq!(names("none"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,29 @@
+//! `linerate disk`: what block devices do.
+
+mod watch;
+
+use clap::{Args, Subcommand};
+
+use crate::action::Failure;
+use crate::printer::Printer;
+
+pub(crate) use watch::show;
+
+// `linerate disk`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct DiskArguments {
+    #[command(subcommand)]
+    command: DiskCommand,
+}
+
+#[derive(Subcommand, Debug, Clone)]
+enum DiskCommand {
+    /// Show what the disks below a file, folder or device do, level by level, and whether one is at its limit
+    Watch(watch::DiskWatchArguments),
+}
+
+pub(crate) fn run(arguments: &DiskArguments, printer: &Printer) -> Result<(), Failure> {
+    match &arguments.command {
+        DiskCommand::Watch(arguments) => watch::run(arguments, printer),
+    }
+}
