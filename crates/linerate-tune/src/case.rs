@@ -2,7 +2,7 @@
 
 use linerate_model::audit::{Advised, Change, Outcome, Risk, Role, Target};
 use linerate_model::host::{CpuSet, HostFacts, Interface, Setting};
-use linerate_model::tuning::InterfaceSetting;
+use linerate_model::tuning::{BlockSetting, InterfaceSetting};
 use linerate_model::units::{BitRate, Bytes, Nanos, whole};
 
 /// What a check says of one thing; an error is why it cannot know.
@@ -353,6 +353,17 @@ impl Advice {
         why: impl Into<String>,
     ) -> Self {
         self.change(Advised::interface(name, setting, value.to_string()), why)
+    }
+
+    /// A setting of a block device that should have a value, and why this one.
+    pub(crate) fn block(
+        self,
+        device: &str,
+        setting: BlockSetting,
+        value: impl ToString,
+        why: impl Into<String>,
+    ) -> Self {
+        self.change(Advised::block(device, setting, value.to_string()), why)
     }
 
     /// What no plan sets, what it should be, and why.

@@ -13,7 +13,7 @@ use linerate_model::units::Bytes;
 
 use super::{Root, blocks};
 
-/// Types of SCSI devices that are disks (include/scsi/scsi_proto.h): direct access, reduced block commands, zoned.
+/// Types of SCSI devices that are disks (`include/scsi/scsi_proto.h`): direct access, reduced block commands, zoned.
 const SCSI_DISKS: [&str; 3] = ["0", "14", "20"];
 /// Floppy disks (Documentation/admin-guide/devices.txt).
 const FLOPPY: u32 = 2;
@@ -267,22 +267,19 @@ fn line_of_mounts(line: &str) -> Option<Line> {
     })
 }
 
-/// `\040` is a blank (`mangle` of fs/seq_file.c).
+/// `\040` is a blank (`mangle` of `fs/seq_file.c`).
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         let digits = after.get(..3).filter(|_| *first == b'\\');
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(byte);
+            rest = &after[3..];
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -98,7 +98,7 @@ pub(super) fn facts(page: &mut Page, facts: &HostFacts, all: bool) {
     page.gap();
     if !all {
         let whole = devices.iter().filter(|one| !one.is_partition());
-        let named: Vec<String> = whole.map(|one| brief(one)).collect();
+        let named: Vec<String> = whole.map(brief).collect();
         // As many as one screen holds.
         let most = 8;
         let more = named.len().saturating_sub(most);

@@ -1,6 +1,5 @@
 //! Arrays of md: S12, S13, S14.
 
-use linerate_model::audit::Advised;
 use linerate_model::host::{Array, StorageDevice};
 use linerate_model::tuning::BlockSetting;
 use linerate_model::units::{Bytes, grouped};
@@ -139,14 +138,15 @@ pub(crate) fn synchronisation(_: &Case<'_>, device: &StorageDevice) -> Answer {
     let name = &*device.device.name;
     // Within 5 %.
     if speed.saturating_mul(20) >= most.kib.saturating_mul(19) {
-        let advised = Advised::block(name, BlockSetting::SyncSpeedMax, (2 * most.kib).to_string());
         return Advice::new(format!(
             "the {action} runs at {} KiB/s, its cap of {}: the cap limits it, unless the disks end there too",
             grouped(speed),
             grouped(most.kib)
         ))
-        .change(
-            advised,
+        .block(
+            name,
+            BlockSetting::SyncSpeedMax,
+            2 * most.kib,
             "for the night, or while a member is missing, if users can spare the disks; watch whether the speed follows, and write 'system' to put it back",
         )
         .now(most.kib)

@@ -1,6 +1,6 @@
 //! Block devices and their queues: S01, S02, S03, S09, S11.
 
-use linerate_model::audit::{Advised, Role};
+use linerate_model::audit::Role;
 use linerate_model::block::BlockKind;
 use linerate_model::host::{NO_STRIPE, StorageDevice};
 use linerate_model::tuning::BlockSetting;
@@ -24,17 +24,6 @@ fn is_disk(device: &StorageDevice) -> bool {
     )
 }
 
-fn set(
-    advice: Advice,
-    device: &StorageDevice,
-    setting: BlockSetting,
-    value: impl ToString,
-    why: &str,
-) -> Advice {
-    let advised = Advised::block(&*device.device.name, setting, value.to_string());
-    advice.change(advised, why)
-}
-
 /// S01
 pub(crate) fn scheduler(case: &Case<'_>, device: &StorageDevice) -> Answer {
     let Some(scheduler) = &device.queue.scheduler else {
@@ -49,16 +38,11 @@ pub(crate) fn scheduler(case: &Case<'_>, device: &StorageDevice) -> Answer {
     }
     let offers = |name: &str| scheduler.offered.iter().any(|one| **one == *name);
     let advise = |sentence: String, to: &str, severity: u8, why: &str| {
-        set(
-            Advice::new(sentence),
-            device,
-            BlockSetting::Scheduler,
-            to,
-            why,
-        )
-        .now(chosen)
-        .severity(severity)
-        .fires()
+        Advice::new(sentence)
+            .block(&device.device.name, BlockSetting::Scheduler, to, why)
+            .now(chosen)
+            .severity(severity)
+            .fires()
     };
     if device.is_nvme() {
         return match chosen {
@@ -153,28 +137,18 @@ pub(crate) fn read_ahead(case: &Case<'_>, device: &StorageDevice) -> Answer {
         let sentence = format!(
             "read-ahead of {now} KiB is less than two stripes of {stripe} ({members} × {chunk}): a sequential reader does not keep all members busy"
         );
-        return set(
-            Advice::new(sentence),
-            device,
-            BlockSetting::ReadAheadKb,
-            wanted,
-            why,
-        )
-        .now(now)
-        .fires();
+        return Advice::new(sentence)
+            .block(&device.device.name, BlockSetting::ReadAheadKb, wanted, why)
+            .now(now)
+            .fires();
     }
     if now < TUNED_READ_AHEAD_KIB {
         let sentence = format!("read-ahead of {now} KiB is below what tuned gives for throughput");
-        return set(
-            Advice::new(sentence),
-            device,
-            BlockSetting::ReadAheadKb,
-            wanted,
-            why,
-        )
-        .now(now)
-        .severity(4)
-        .fires();
+        return Advice::new(sentence)
+            .block(&device.device.name, BlockSetting::ReadAheadKb, wanted, why)
+            .now(now)
+            .severity(4)
+            .fires();
     }
     holds(format!("read-ahead of {now} KiB, stripe of {stripe}"))
 }

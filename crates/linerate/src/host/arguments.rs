@@ -51,6 +51,10 @@ pub(super) struct ShowArguments {
 }
 
 #[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub(super) struct AuditArguments {
     /// Audit its disks, arrays and file systems instead of its network
     #[arg(long, conflicts_with_all = ["rate", "rtt", "flows", "interface", "peer", "path_mtu", "fixed_buffers", "span", "since"])]

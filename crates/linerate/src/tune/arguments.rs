@@ -138,7 +138,7 @@ pub(super) struct ApplyArguments {
     pub(super) over: Vec<String>,
     /// First measure against this HOST, which runs `linerate serve`, in pairs of tests with and without the change; apply
     /// only if that shows a gain. With --on the hosts of --canary do so
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run"])]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run", "storage"])]
     pub(super) prove: Option<String>,
     /// With --prove: number of pairs, 3 to 100 [default: 6 or more, until decided]
     #[arg(long, value_name = "N", requires = "prove", value_parser = clap::value_parser!(u32).range(3..=100))]
