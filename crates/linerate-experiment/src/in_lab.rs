@@ -70,7 +70,7 @@ fn give(host: &mut HostSpec, wish: &Wish) -> Result<(), String> {
                 }
             }
         }
-        Object::Governor => {
+        Object::Governor | Object::Block { .. } => {
             return Err("it applies to the whole machine, which a lab does not change".to_owned());
         }
     }

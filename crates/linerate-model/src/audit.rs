@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::host::CpuSet;
-use crate::tuning::{InterfaceSetting, Object};
+use crate::tuning::{BlockSetting, InterfaceSetting, Object};
 use crate::units::{BitRate, Bytes, Nanos};
 
 /// The version of [`Audit`] as a document.
@@ -56,10 +56,37 @@ impl fmt::Display for Role {
     }
 }
 
+/// What of a host an audit judges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Area {
+    /// What its connections depend on.
+    #[default]
+    Network,
+    /// Its disks, arrays and file systems.
+    Storage,
+}
+
+impl Area {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    const fn is_network(&self) -> bool {
+        matches!(self, Self::Network)
+    }
+}
+
 /// The required load of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Target {
+    /// What is judged.
+    #[serde(skip_serializing_if = "Area::is_network")]
+    pub area: Area,
+    /// Bytes that its disks write per second, where it is known and storage is judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_rate: Option<Bytes>,
     /// The rate of all flows together, bit/s, where it is known.
     pub rate_bps: Option<BitRate>,
     /// Where the rate is from: `given`, `the link eth0` …
@@ -157,6 +184,8 @@ pub enum Risk {
     LinkFlap,
     /// The machine starts again.
     Reboot,
+    /// What is stored, if it goes wrong or is done as it is read: it needs a backup.
+    Data,
     /// There is nothing to apply.
     Nothing,
 }
@@ -169,6 +198,7 @@ impl Risk {
             Self::QueueReset => "queue reset",
             Self::LinkFlap => "link flap",
             Self::Reboot => "reboot",
+            Self::Data => "data (back up first)",
             Self::Nothing => "nothing to apply",
         }
     }
@@ -233,6 +263,21 @@ impl Advised {
         }
     }
 
+    /// A setting of a block device.
+    pub fn block(
+        device: impl Into<String>,
+        setting: BlockSetting,
+        value: impl Into<String>,
+    ) -> Self {
+        Self::Setting {
+            object: Object::Block {
+                device: device.into(),
+                setting,
+            },
+            value: value.into(),
+        }
+    }
+
     /// What no plan sets.
     pub fn by_hand(what: impl Into<String>, value: impl Into<String>) -> Self {
         Self::ByHand {
@@ -264,6 +309,7 @@ impl Advised {
             Self::Setting { object, .. } => match object {
                 Object::Sysctl { key } => key.clone(),
                 Object::Governor => "scaling_governor".to_owned(),
+                Object::Block { .. } => object.to_string(),
                 Object::Interface { interface, setting } => match setting {
                     S::Tso | S::Gso | S::Gro | S::Lro => {
                         format!("ethtool -K {interface} {}", setting.key())
@@ -373,7 +419,7 @@ pub struct Verdict {
     pub check: String,
     /// What it reads, in a few words.
     pub title: String,
-    /// The interface, key or file that it is about; absent = the host.
+    /// The interface, key, file, device or mount point that it is about; absent = the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Whether it fires, holds, cannot be known or does not apply, with its details.

@@ -28,6 +28,59 @@ pub enum Object {
     },
     /// The frequency governor of all CPUs.
     Governor,
+    /// A setting of a block device.
+    Block {
+        /// Its kernel name: `sda`, `md0`, `dm-2`.
+        device: String,
+        /// Which setting.
+        setting: BlockSetting,
+    },
+}
+
+/// What files of sysfs set on a block device (Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/md.rst).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockSetting {
+    /// The scheduler of requests. Setting it gives `nr_requests` another value.
+    Scheduler,
+    /// Requests that the queue holds.
+    NrRequests,
+    /// Read-ahead, KiB.
+    ReadAheadKb,
+    /// KiB/s that a synchronisation of md keeps under load, or `system`.
+    SyncSpeedMin,
+    /// KiB/s that a synchronisation of md never exceeds, or `system`.
+    SyncSpeedMax,
+}
+
+impl BlockSetting {
+    /// All of them with the keys that profiles give them, in the order in which they are applied.
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Scheduler, "scheduler"),
+        (Self::NrRequests, "nr_requests"),
+        (Self::ReadAheadKb, "read_ahead_kb"),
+        (Self::SyncSpeedMin, "sync_speed_min"),
+        (Self::SyncSpeedMax, "sync_speed_max"),
+    ];
+
+    /// The key that profiles give it.
+    pub fn key(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(each, _)| *each == self)
+            .map_or("", |(_, key)| key)
+    }
+
+    /// Its file below the folder of the device.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Scheduler => "queue/scheduler",
+            Self::NrRequests => "queue/nr_requests",
+            Self::ReadAheadKb => "queue/read_ahead_kb",
+            Self::SyncSpeedMin => "md/sync_speed_min",
+            Self::SyncSpeedMax => "md/sync_speed_max",
+        }
+    }
 }
 
 /// What `ip link`, `tc` and `ethtool` set on an interface.
@@ -127,6 +180,7 @@ impl fmt::Display for Object {
                 write!(f, "{} of {interface}", setting.key())
             }
             Self::Governor => f.write_str("governor"),
+            Self::Block { device, setting } => write!(f, "{} of {device}", setting.key()),
         }
     }
 }

@@ -39,6 +39,7 @@ pub fn audit(
     };
     let mut verdicts: Vec<Verdict> = CHECKS
         .iter()
+        .filter(|check| check.area() == target.area)
         .flat_map(|check| check.verdicts(&case))
         .collect();
     verdicts.sort_by_key(|verdict| rank(&verdict.outcome));

@@ -2,7 +2,7 @@
 
 use linerate_model::audit::{Advised, Change, Outcome, Risk, Role, Target};
 use linerate_model::host::{CpuSet, HostFacts, Interface, Setting};
-use linerate_model::tuning::InterfaceSetting;
+use linerate_model::tuning::{BlockSetting, InterfaceSetting};
 use linerate_model::units::{BitRate, Bytes, Nanos, whole};
 
 /// What a check says of one thing; an error is why it cannot know.
@@ -57,6 +57,20 @@ impl Case<'_> {
             None => contained,
         };
         if own_namespace {
+            Place::Container
+        } else if matches!(system.virtual_machine.known(), Some(Some(_)))
+            || self.target.role == Role::Guest
+        {
+            Place::VirtualMachine
+        } else {
+            Place::BareMetal
+        }
+    }
+
+    /// Where the host stands as to its disks, which no network namespace hides.
+    pub(crate) fn storage_place(&self) -> Place {
+        let system = &self.facts.system;
+        if matches!(system.container.known(), Some(Some(_))) {
             Place::Container
         } else if matches!(system.virtual_machine.known(), Some(Some(_)))
             || self.target.role == Role::Guest
@@ -339,6 +353,17 @@ impl Advice {
         why: impl Into<String>,
     ) -> Self {
         self.change(Advised::interface(name, setting, value.to_string()), why)
+    }
+
+    /// A setting of a block device that should have a value, and why this one.
+    pub(crate) fn block(
+        self,
+        device: &str,
+        setting: BlockSetting,
+        value: impl ToString,
+        why: impl Into<String>,
+    ) -> Self {
+        self.change(Advised::block(device, setting, value.to_string()), why)
     }
 
     /// What no plan sets, what it should be, and why.

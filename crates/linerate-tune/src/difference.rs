@@ -21,6 +21,7 @@ pub fn compare(a: &HostFacts, b: &HostFacts) -> Differences {
     let places: BTreeSet<&Place> = left.keys().chain(right.keys()).collect();
     let mut differences: Vec<Difference> = places
         .into_iter()
+        .filter(|place| !part_of_one(place, &left, &right))
         .map(|place| (place, left.get(place), right.get(place)))
         .filter(|(_, a, b)| a != b)
         .map(|(place, a, b)| Difference {
@@ -38,6 +39,27 @@ pub fn compare(a: &HostFacts, b: &HostFacts) -> Differences {
             .collect(),
         differences,
     }
+}
+
+/// Whether it belongs to a device or mount that only one of the hosts has, of which the size or the file system tells
+/// enough.
+fn part_of_one(place: &Place, left: &Leaves, right: &Leaves) -> bool {
+    let Some([list, name, rest @ ..]) = place.of_storage() else {
+        return false;
+    };
+    let telling = if list == "devices" {
+        "size"
+    } else {
+        "file_system"
+    };
+    let outer = Place(vec!["storage".to_owned(), list.clone(), name.clone()]);
+    let has = |leaves: &Leaves| {
+        let mut after = leaves.range(&outer..);
+        after
+            .next()
+            .is_some_and(|(place, _)| place.below(&outer).is_some())
+    };
+    rest != [telling] && has(left) != has(right)
 }
 
 /// Interfaces of the two hosts that stand for one another.
@@ -100,6 +122,14 @@ impl Place {
     fn sysctl(&self) -> Option<&str> {
         match self.0.as_slice() {
             [outer, key] if outer == "sysctls" => Some(key),
+            _ => None,
+        }
+    }
+
+    /// The steps after `storage`: `devices`, a name, what follows.
+    fn of_storage(&self) -> Option<&[String]> {
+        match self.0.as_slice() {
+            [outer, rest @ ..] if outer == "storage" => Some(rest),
             _ => None,
         }
     }
@@ -258,7 +288,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// Settings of the kernel, and why what differs there matters.
-const SYSCTLS: [(&str, &str); 22] = [
+const SYSCTLS: [(&str, &str); 26] = [
     ("net.ipv4.tcp_rmem", "receive window (T01)"),
     ("net.ipv4.tcp_wmem", "bytes in flight (T02)"),
     ("net.core.rmem_max", "buffers that applications set (T03)"),
@@ -293,7 +323,12 @@ const SYSCTLS: [(&str, &str); 22] = [
         "net.ipv4.tcp_limit_output_bytes",
         "bytes in the device's queues",
     ),
+    ("vm.dirty_bytes", WAITING),
+    ("vm.dirty_ratio", WAITING),
+    ("vm.dirty_background_bytes", WAITING),
+    ("vm.dirty_background_ratio", WAITING),
 ];
+const WAITING: &str = "what waits to be written (S16)";
 
 /// Places of one kind.
 #[derive(Debug, Clone, Copy)]
@@ -310,6 +345,8 @@ enum Part {
     Interface(&'static [&'static str]),
     /// This field of an interface, and all within it.
     WithinInterface(&'static str),
+    /// This field of a device or a mount, and all within it.
+    WithinStorage(&'static str),
 }
 
 impl Part {
@@ -328,12 +365,16 @@ impl Part {
                 at.is_some_and(|at| steps[at..].iter().zip(names).all(|(a, b)| a == b))
             }
             Self::WithinInterface(name) => of_interface().iter().any(|step| step == name),
+            Self::WithinStorage(name) => {
+                let steps = place.of_storage().unwrap_or_default();
+                steps.iter().skip(2).any(|step| step == name)
+            }
         }
     }
 }
 
 /// Other places, and why what differs there matters.
-const MATTERS: [(Part, &str); 29] = [
+const MATTERS: [(Part, &str); 42] = [
     (
         Part::At(&["system", "kernel"]),
         "defaults and TCP differ between kernels",
@@ -399,10 +440,29 @@ const MATTERS: [(Part, &str); 29] = [
     (Part::Interface(&["tso_max_size"]), "segments (N07)"),
     (Part::Interface(&["tx_queue_len"]), "queue (N09)"),
     (Part::Below("keepers"), "who else sets things (H07)"),
+    (Part::WithinStorage("scheduler"), "order of requests (S01)"),
+    (Part::WithinStorage("read_ahead_kib"), "read-ahead (S02)"),
+    (Part::WithinStorage("depth"), "commands at once (S03)"),
+    (Part::WithinStorage("nomerges"), "merging (S03)"),
+    (Part::WithinStorage("queue_requests"), "requests that queue"),
+    (Part::WithinStorage("write_cache"), "flushes (S05)"),
+    (Part::WithinStorage("optimal_io"), "stripe (S07, S08)"),
+    (
+        Part::WithinStorage("options"),
+        "how it is mounted (S05, S07, S10)",
+    ),
+    (Part::WithinStorage("ext4"), "how it is mounted (S08, S10)"),
+    (Part::WithinStorage("alignment_offset"), "alignment (S11)"),
+    (Part::WithinStorage("degraded"), "missing members (S12)"),
+    (
+        Part::WithinStorage("consistency_policy"),
+        "time to synchronise after a crash (S14)",
+    ),
+    (Part::WithinStorage("level"), "what each write costs"),
 ];
 
 /// Places whose differences say nothing: what counts, what names, and what is of one boot.
-const NOISE: [Part; 25] = [
+const NOISE: [Part; 32] = [
     Part::At(&["taken_unix_s"]),
     Part::At(&["root"]),
     Part::At(&["schema_version"]),
@@ -426,6 +486,14 @@ const NOISE: [Part; 25] = [
     Part::Interface(&["name"]),
     Part::Below("routes"),
     Part::At(&["system", "modules"]),
+    // Numbers and identities, and what an array does at the moment.
+    Part::WithinStorage("number"),
+    Part::WithinStorage("uuid"),
+    Part::WithinStorage("offered"),
+    Part::WithinStorage("sync_action"),
+    Part::WithinStorage("sync_speed_kib"),
+    Part::WithinStorage("mismatches"),
+    Part::At(&["storage", "swap"]),
     Part::Sysctl("net.core.netdev_rss_key"),
     Part::SysctlPrefix("net.ipv4.tcp_available_"),
 ];

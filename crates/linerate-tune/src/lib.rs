@@ -34,10 +34,12 @@
 
 pub mod apply;
 mod audit;
+mod block;
 mod case;
 pub mod checks;
 pub mod connectivity;
 pub mod difference;
+mod dirty;
 pub mod guest;
 pub mod journal;
 pub mod kept_file;

@@ -152,6 +152,11 @@ fn place_of(one: &Confirmed, facts: &HostFacts, others: &Others) -> Result<Vec<P
             ),
             ..Place::default()
         }]),
+        Object::Block { device, setting } => Err(format!(
+            "a rule of udev keeps it, which linerate does not write: ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{{}}}=\"{}\"",
+            setting.file(),
+            one.value
+        )),
         Object::Interface { interface, setting } => {
             let found = facts.interface(interface);
             let found = found.ok_or_else(|| format!("there is no interface {interface} now"))?;
@@ -321,7 +326,7 @@ fn warnings(one: &Confirmed, facts: &HostFacts, others: &Others) -> Vec<String> 
                 .collect(),
             _ => Vec::new(),
         },
-        Object::Governor => Vec::new(),
+        Object::Governor | Object::Block { .. } => Vec::new(),
     }
 }
 

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use linerate_model::audit::{Audit, Outcome, Risk, Target};
 use linerate_model::host::{CpuSet, Effect, Fact, HostFacts, Interface, Owner, Setting};
 use linerate_model::nearest::nearest;
-use linerate_model::tuning::{InterfaceSetting, Object, Refusal, SCHEMA_VERSION, Step, TuningPlan};
+use linerate_model::tuning::{
+    BlockSetting, InterfaceSetting, Object, Refusal, SCHEMA_VERSION, Step, TuningPlan,
+};
 
 use crate::checks::BPFTUNE;
 use crate::persist::runs;
 use crate::profile::{Origin, Wish};
+use crate::{block, dirty};
 
 /// From this severity on a change has no effect either way.
 const WITHOUT_EFFECT: u8 = 4;
@@ -99,7 +102,7 @@ fn rebuilt(steps: &[Step]) -> Vec<String> {
             ];
             queues.contains(setting).then(|| interface.clone())
         }
-        Object::Sysctl { .. } | Object::Governor => None,
+        Object::Sysctl { .. } | Object::Governor | Object::Block { .. } => None,
     };
     steps.iter().filter_map(rebuilt).collect()
 }
@@ -141,6 +144,13 @@ fn warnings(facts: &HostFacts, wish: &Wish, marks: &BTreeMap<String, Vec<String>
         .get(&wish.from.to_string())
         .cloned()
         .unwrap_or_default();
+    if let Object::Block {
+        device,
+        setting: BlockSetting::Scheduler,
+    } = &wish.object
+    {
+        warnings.extend(block::not_offered(facts, device, &wish.value));
+    }
     let Object::Sysctl { key } = &wish.object else {
         return warnings;
     };
@@ -213,6 +223,7 @@ fn now(facts: &HostFacts, object: &Object) -> Result<String, String> {
             let names: Vec<&str> = governors.iter().map(|one| one.name.as_str()).collect();
             Ok(names.join(", "))
         }
+        Object::Block { device, setting } => block::value_of(facts, device, *setting),
     }
 }
 
@@ -359,8 +370,18 @@ fn possible(
     use InterfaceSetting as S;
     let (interface, setting) = match &wish.object {
         Object::Interface { interface, setting } => (interface, setting),
-        Object::Sysctl { key } => return keeps_ipv6(facts, key, &wish.value),
-        Object::Governor => return Ok(()),
+        Object::Sysctl { key } => {
+            dirty::possible(key, &wish.value, |other| {
+                wishes.contains_key(
+                    &Object::Sysctl {
+                        key: other.to_owned(),
+                    }
+                    .to_string(),
+                )
+            })?;
+            return keeps_ipv6(facts, key, &wish.value);
+        }
+        Object::Governor | Object::Block { .. } => return Ok(()),
     };
     let one = interface_of(facts, interface)?;
     let wanted = wish.value.parse::<u32>().unwrap_or(0);
@@ -419,7 +440,7 @@ fn possible(
 
 fn risk(object: &Object) -> Risk {
     match object {
-        Object::Sysctl { .. } | Object::Governor => Risk::None,
+        Object::Sysctl { .. } | Object::Governor | Object::Block { .. } => Risk::None,
         Object::Interface { setting, .. } => setting.risk(),
     }
 }
@@ -459,7 +480,7 @@ pub(crate) fn running_owners(facts: &HostFacts, object: &Object) -> Vec<String> 
             ..
         } => &["irqbalance", "tuned"],
         Object::Interface { .. } => &["NetworkManager", "systemd-networkd", "tuned"],
-        Object::Governor => &["tuned"],
+        Object::Governor | Object::Block { .. } => &["tuned"],
     };
     candidates
         .iter()
@@ -472,7 +493,15 @@ pub(crate) fn running_owners(facts: &HostFacts, object: &Object) -> Vec<String> 
 /// it, except that an MTU shrinks from above.
 fn place(facts: &HostFacts, step: &Step, rebuilt: &[String]) -> (Risk, u32, String, usize) {
     let Object::Interface { interface, setting } = &step.object else {
-        return (step.risk, 0, step.object.to_string(), 0);
+        let (name, order) = match &step.object {
+            Object::Block { device, setting } => {
+                let same = |(each, _): &(BlockSetting, &str)| each == setting;
+                let order = BlockSetting::ALL.iter().position(same);
+                (device.clone(), order.unwrap_or(usize::MAX))
+            }
+            other => (other.to_string(), 0),
+        };
+        return (step.risk, 0, name, order);
     };
     let depth = depth(facts, interface);
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use linerate_document::{Document, DocumentError, Key, Section, Value, words};
 use linerate_model::host::CpuSet;
-use linerate_model::tuning::{InterfaceSetting, Object};
+use linerate_model::tuning::{BlockSetting, InterfaceSetting, Object};
 
 /// One wish of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +58,19 @@ const TOP: Section = Section::of(
         Key::of("sysctl", "[sysctl]"),
         Key::of("interface", "[interface.NAME]"),
         Key::of("cpu", "[cpu]"),
+        Key::of("block", "[block.NAME]"),
     ]],
 );
+const BLOCK: Section = Section::of("a block device", &[&BLOCK_KEYS]);
+const BLOCK_KEYS: [Key; BlockSetting::ALL.len()] = {
+    let mut keys = [Key::of("", ""); BlockSetting::ALL.len()];
+    let mut at = 0;
+    while at < keys.len() {
+        keys[at] = Key::of(BlockSetting::ALL[at].1, "");
+        at += 1;
+    }
+    keys
+};
 const CPU: Section = Section::of("[cpu]", &[&[Key::of("governor", "")]]);
 const INTERFACE: Section = Section::of("an interface", &[&INTERFACE_KEYS]);
 const INTERFACE_KEYS: [Key; InterfaceSetting::ALL.len()] = {
@@ -94,7 +105,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
 /// # Errors
 /// What is wrong, with its line and for unknown keys with the nearest one.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
-    let document = Document::parse(file, text, &[&TOP, &INTERFACE, &CPU])?;
+    let document = Document::parse(file, text, &[&TOP, &INTERFACE, &CPU, &BLOCK])?;
     let top = document.top(&TOP)?;
     for key in ["name", "about"] {
         top.read(key, Value::text)?;
@@ -118,6 +129,16 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
                 let interface = interface.to_owned();
                 let object = Object::Interface { interface, setting };
                 wish(object, interface_value(setting, value)?, value);
+            }
+        }
+    }
+    for (device, settings) in top.or("block", Vec::new(), Value::pairs)? {
+        let table = settings.table(&BLOCK)?;
+        for (setting, key) in BlockSetting::ALL {
+            if let Some(value) = table.value(key) {
+                let device = device.to_owned();
+                let object = Object::Block { device, setting };
+                wish(object, block_value(setting, value)?, value);
             }
         }
     }
@@ -200,6 +221,32 @@ fn interface_value(setting: InterfaceSetting, value: &Value<'_>) -> Result<Strin
         S::Txqueuelen => whole(0..=1_000_000),
         S::RxUsecs => whole(0..=100_000),
         S::RxRing | S::TxRing | S::Channels => whole(1..=65_536),
+    }
+}
+
+fn block_value(setting: BlockSetting, value: &Value<'_>) -> Result<String, DocumentError> {
+    use BlockSetting as S;
+    const SCHEDULERS: [&str; 7] = [
+        "none",
+        "mq-deadline",
+        "kyber",
+        "bfq",
+        "noop",
+        "deadline",
+        "cfq",
+    ];
+    let whole = |range| value.whole(range).map(|number: u32| number.to_string());
+    match setting {
+        S::Scheduler => value
+            .word(&SCHEDULERS.map(|name| (name, name)))
+            .map(str::to_owned),
+        // BLKDEV_MIN_RQ of include/linux/blkdev.h.
+        S::NrRequests => whole(4..=65_536),
+        S::ReadAheadKb => whole(0..=4_194_304),
+        S::SyncSpeedMin | S::SyncSpeedMax if value.words().is_ok_and(|word| word == "system") => {
+            Ok("system".to_owned())
+        }
+        S::SyncSpeedMin | S::SyncSpeedMax => whole(1..=u32::MAX / 2),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Putting old values back: the last change first, each read back, and what cannot be put back named.
 
 use linerate_model::change_set::{Restored, SetState};
-use linerate_model::tuning::Object;
+use linerate_model::tuning::{BlockSetting, Object};
 
 use crate::apply::{Journal, same};
 use crate::journal::{Change, ChangeSet, Entry};
@@ -100,6 +100,13 @@ pub fn still_running(set: &ChangeSet, settings: &mut dyn Settings) -> Vec<(Objec
 fn is_back(change: &Change, settings: &mut dyn Settings) -> bool {
     let object = &change.step.object;
     match object {
+        // A scheduler that is set again brings other limits of its queue.
+        Object::Block {
+            setting: BlockSetting::Scheduler,
+            ..
+        } => settings
+            .save(object)
+            .is_ok_and(|found| found == change.saved),
         Object::Interface { setting, .. } if setting.is_per_queue() => settings
             .save(object)
             .is_ok_and(|found| found == change.saved),

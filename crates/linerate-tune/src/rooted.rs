@@ -8,6 +8,8 @@ use linerate_kernel::inventory::Root;
 use linerate_kernel::setting::sysctl_path;
 use linerate_model::tuning::{InterfaceSetting, Object};
 
+use crate::block::Device;
+use crate::dirty;
 use crate::settings::{Saved, SettingError, Settings};
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -54,6 +56,9 @@ impl Rooted {
             names.dedup();
             return Ok(names.join(", "));
         }
+        if let Object::Block { device, setting } = object {
+            return Device::new(&self.0, device).read(*setting);
+        }
         let path = file(object)?;
         let text = self.0.whole_text(&path);
         text.map(|text| single_blanks(&text))
@@ -61,6 +66,9 @@ impl Rooted {
     }
 
     fn set(&self, object: &Object, value: &str) -> Result<(), String> {
+        if let Object::Block { device, setting } = object {
+            return Device::new(&self.0, device).write(*setting, value);
+        }
         if *object != Object::Governor {
             return self.put(&file(object)?, value);
         }
@@ -71,8 +79,17 @@ impl Rooted {
     }
 
     fn put_back(&self, object: &Object, saved: &Saved) -> Result<(), String> {
-        if *object != Object::Governor {
-            return self.put(&file(object)?, &saved.value);
+        match object {
+            Object::Block { device, setting } => {
+                return Device::new(&self.0, device).restore(*setting, saved);
+            }
+            Object::Sysctl { key } => {
+                let (key, value) = dirty::written_back(key, saved);
+                let key = key.to_owned();
+                return self.put(&file(&Object::Sysctl { key })?, value);
+            }
+            Object::Interface { .. } => return self.put(&file(object)?, &saved.value),
+            Object::Governor => {}
         }
         let policies: BTreeMap<String, String> = serde_json::from_str(&saved.detail)
             .map_err(|error| format!("what was saved is not understood: {error}"))?;
@@ -105,17 +122,20 @@ impl Settings for Rooted {
     }
 
     fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
-        let detail = || {
-            if *object != Object::Governor {
-                return Ok(String::new());
+        let detail = |value: &str| match object {
+            Object::Governor => {
+                serde_json::to_string(&self.governors()?).map_err(|error| error.to_string())
             }
-            serde_json::to_string(&self.governors()?).map_err(|error| error.to_string())
+            Object::Sysctl { key } => dirty::detail(key, value, |key| {
+                let key = key.to_owned();
+                self.value(&Object::Sysctl { key })
+            }),
+            Object::Block { device, setting } => Device::new(&self.0, device).detail(*setting),
+            Object::Interface { .. } => Ok(String::new()),
         };
         let saved = self.value(object).and_then(|value| {
-            Ok(Saved {
-                value,
-                detail: detail()?,
-            })
+            let detail = detail(&value)?;
+            Ok(Saved { value, detail })
         });
         saved.map_err(SettingError::of("save", object, None))
     }
@@ -149,7 +169,7 @@ fn file(object: &Object) -> Result<String, String> {
             }
             Ok(format!("sys/class/net/{interface}/{name}"))
         }
-        Object::Governor => Err("no single file contains it".to_owned()),
+        Object::Governor | Object::Block { .. } => Err("no single file contains it".to_owned()),
     }
 }
 

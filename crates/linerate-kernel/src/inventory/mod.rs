@@ -12,6 +12,7 @@ mod machine;
 pub mod mounts;
 mod root;
 mod settings;
+mod storage;
 mod system;
 
 use std::collections::BTreeMap;
@@ -129,6 +130,7 @@ pub fn collect(root: &Root, devices: &impl Devices, now_unix_s: u64) -> HostFact
         keepers: system::keepers(root),
         counters: counters(root),
         softnet: system::softnet(root),
+        storage: storage::read(root),
         interfaces,
     }
 }
@@ -148,14 +150,21 @@ pub fn interface(root: &Root, devices: &impl Devices, name: &str) -> io::Result<
     Ok(found)
 }
 
-/// Keys outside the folders of [`sysctls`] that a host's throughput depends on.
-const OTHER_KEYS: [&str; 6] = [
+/// Keys outside the folders of [`sysctls`] that a host's throughput or its disks depend on.
+const OTHER_KEYS: [&str; 12] = [
     "net.ipv4.ip_forward",
     "net.ipv4.ip_no_pmtu_disc",
     "net.ipv4.ip_local_port_range",
     "vm.overcommit_memory",
     "kernel.numa_balancing",
     "net.netfilter.nf_conntrack_max",
+    // How much may wait in memory to be written, and for how long.
+    "vm.dirty_bytes",
+    "vm.dirty_ratio",
+    "vm.dirty_background_bytes",
+    "vm.dirty_background_ratio",
+    "vm.dirty_expire_centisecs",
+    "vm.dirty_writeback_centisecs",
 ];
 
 /// Secrets of the kernel, which have no business in a report.

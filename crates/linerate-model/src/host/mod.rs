@@ -8,6 +8,7 @@ mod fact;
 mod interface;
 mod setting;
 mod steering;
+mod storage;
 mod system;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ pub use interface::{
 };
 pub use setting::{Effect, Owner, Pinning, Setting};
 pub use steering::{dealt, in_turn};
+pub use storage::{
+    Array, BlockQueue, Mount, NO_STRIPE, Scheduler, SpeedLimit, Storage, StorageDevice, WriteCache,
+};
 pub use system::{Governor, Keeper, Node, Processors, RouteFacts, Softnet, System, is_ban};
 
 /// The version of [`HostFacts`] in files. A reader ignores fields that it does not know, takes absent ones as
@@ -58,6 +62,8 @@ pub struct HostFacts {
     pub counters: Fact<BTreeMap<String, u64>>,
     /// Packet processing, by CPU.
     pub softnet: Fact<Vec<Softnet>>,
+    /// Block devices and what is mounted from them.
+    pub storage: Storage,
 }
 
 /// Why bytes are no facts of a host.

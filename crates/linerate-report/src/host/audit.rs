@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::audit::{Audit, Change, Outcome, ToPeer, Verdict};
+use linerate_model::audit::{Area, Audit, Change, Outcome, ToPeer, Verdict};
 
+use super::storage;
 use crate::text::layout::Page;
 use crate::words::{self, plain};
 
@@ -14,6 +15,52 @@ const HEAD: usize = 15;
 /// what holds and what does not apply.
 pub fn report(audit: &Audit, all: bool) -> String {
     let mut page = Page::default();
+    let storage = audit.target.area == Area::Storage;
+    if storage {
+        storage::head(&mut page, audit);
+    } else {
+        head(&mut page, audit);
+    }
+    page.gap();
+    let (mut firing, mut unknown, mut holds, mut apart) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for verdict in &audit.verdicts {
+        match &verdict.outcome {
+            Outcome::Fires { .. } => firing.push(verdict),
+            Outcome::CannotKnow { why } => unknown.push((verdict, why)),
+            Outcome::Holds { read } => holds.push((verdict, read)),
+            Outcome::DoesNotApply { why } => apart.push((verdict, why)),
+        }
+    }
+    if storage {
+        storage::fires(&mut page, &firing);
+    } else {
+        for verdict in &firing {
+            fires(&mut page, verdict, "", "");
+        }
+    }
+    let firing = firing.len();
+    if firing == 0 {
+        page.line("Nothing is to be complained of.");
+    }
+    by_reason(&mut page, "Cannot be known", &unknown);
+    if all {
+        let list = if storage { storage::list } else { list };
+        list(&mut page, "As it should be", &holds);
+        list(&mut page, "Not applicable", &apart);
+    }
+    page.gap();
+    page.line(&format!(
+        "{firing} to look at, {} unknown, {} passed, {} not applicable{}",
+        unknown.len(),
+        holds.len(),
+        apart.len(),
+        words::when(!all, " (--all lists them)")
+    ));
+    page.finish()
+}
+
+fn head(page: &mut Page, audit: &Audit) {
     page.line(&format!("linerate host audit: {}", plain(&audit.host)));
     page.entry("Task", &task(audit));
     let judged = if audit.interfaces.is_empty() {
@@ -28,35 +75,6 @@ pub fn report(audit: &Audit, all: bool) -> String {
             page.entry("", &plain(remark));
         }
     }
-    page.gap();
-    let (mut unknown, mut holds, mut apart) = (Vec::new(), Vec::new(), Vec::new());
-    for verdict in &audit.verdicts {
-        match &verdict.outcome {
-            Outcome::Fires { .. } => fires(&mut page, verdict),
-            Outcome::CannotKnow { why } => unknown.push((verdict, why)),
-            Outcome::Holds { read } => holds.push((verdict, read)),
-            Outcome::DoesNotApply { why } => apart.push((verdict, why)),
-        }
-    }
-    let others = unknown.len() + holds.len() + apart.len();
-    let firing = audit.verdicts.len() - others;
-    if firing == 0 {
-        page.line("Nothing is to be complained of.");
-    }
-    by_reason(&mut page, "Cannot be known", &unknown);
-    if all {
-        list(&mut page, "As it should be", &holds);
-        list(&mut page, "Not applicable", &apart);
-    }
-    page.gap();
-    page.line(&format!(
-        "{firing} to look at, {} unknown, {} passed, {} not applicable{}",
-        unknown.len(),
-        holds.len(),
-        apart.len(),
-        words::when(!all, " (--all lists them)")
-    ));
-    page.finish()
 }
 
 fn task(audit: &Audit) -> String {
@@ -99,7 +117,8 @@ fn peer(found: &ToPeer) -> String {
     words.join("; ")
 }
 
-fn fires(page: &mut Page, verdict: &Verdict) {
+/// A verdict; `subject` stands before its sentence, and `others` are all that have it too.
+pub(super) fn fires(page: &mut Page, verdict: &Verdict, subject: &str, others: &str) {
     let Outcome::Fires {
         sentence,
         changes,
@@ -111,9 +130,12 @@ fn fires(page: &mut Page, verdict: &Verdict) {
         return;
     };
     let head = format!("severity {severity}  {:<4}", verdict.check);
-    page.wrapped(&format!("{head} "), &plain(sentence));
+    page.wrapped(&format!("{head} "), &plain(&format!("{subject}{sentence}")));
     for change in changes {
         detail(page, "set", &self::change(change));
+    }
+    if !others.is_empty() && !changes.is_empty() {
+        detail(page, "also", &plain(&format!("on {others}")));
     }
     for place in set_by {
         detail(page, "by", &plain(place));
@@ -167,6 +189,9 @@ fn by_reason(page: &mut Page, title: &str, unknown: &[(&Verdict, &String)]) {
             .map(|(check, subjects)| match subjects.as_slice() {
                 [] => check.to_owned(),
                 [one] => format!("{check} {one}"),
+                many if many.len() > storage::MOST_NAMES => {
+                    format!("{check} {}", storage::brief_names(many))
+                }
                 many => format!("{check} {}", many.join(" ")),
             })
             .collect();

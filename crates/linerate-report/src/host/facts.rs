@@ -23,6 +23,7 @@ pub fn report(facts: &HostFacts, all: bool) -> String {
     let mut page = Page::default();
     machine(&mut page, facts, all);
     interfaces(&mut page, facts, all);
+    super::storage::facts(&mut page, facts, all);
     settings(&mut page, facts, all);
     traffic(&mut page, facts, all);
     page.finish()

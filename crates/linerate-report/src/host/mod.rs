@@ -6,6 +6,7 @@ mod difference;
 mod facts;
 mod majority;
 mod plan;
+mod storage;
 
 use linerate_model::change_set::{self, Probe, SetView};
 use linerate_model::host::{HostFacts, HostFactsError, SCHEMA_VERSION};

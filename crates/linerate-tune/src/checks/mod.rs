@@ -1,16 +1,20 @@
 //! The checks: what each reads, when it fires, what it recommends, and where the knowledge is from.
 
+mod arrays;
 mod buffers;
 mod device;
+mod disks;
 mod links;
+mod mounts;
 mod old_advice;
 mod owners;
 mod processors;
 mod qdiscs;
 mod tcp;
+mod volumes;
 
-use linerate_model::audit::{Outcome, Risk, Verdict};
-use linerate_model::host::Interface;
+use linerate_model::audit::{Area, Outcome, Risk, Verdict};
+use linerate_model::host::{Fact, Interface, Mount, StorageDevice};
 
 use crate::case::{Answer, Case, Place, does_not_apply};
 use old_advice::Answers;
@@ -46,6 +50,16 @@ enum Judge {
     Interface(fn(&Case<'_>, &Interface) -> Answer),
     /// One for each key or line.
     Many(fn(&Case<'_>) -> Answers),
+    /// One answer for the host's storage.
+    Store(fn(&Case<'_>) -> Answer),
+    /// One for each part of its storage.
+    Stores(fn(&Case<'_>) -> Answers),
+    /// One for each block device that it applies to.
+    Device(fn(&Case<'_>, &StorageDevice) -> Answer),
+    /// One for each array of md that it applies to.
+    Array(fn(&Case<'_>, &StorageDevice) -> Answer),
+    /// One for each file system that it applies to.
+    Mounted(fn(&Case<'_>, &Mount) -> Answer),
 }
 
 macro_rules! check {
@@ -64,11 +78,11 @@ macro_rules! check {
     };
 }
 
-use Judge::{Host, Interface as Link, Many};
+use Judge::{Array, Device, Host, Interface as Link, Many, Mounted, Store, Stores};
 
 /// All checks, in the order of their names.
 #[rustfmt::skip]
-pub const CHECKS: [Check; 52] = [
+pub const CHECKS: [Check; 66] = [
     check!("T01", Host(buffers::receive), "net.ipv4.tcp_rmem[2]", "it is below BDP/ρ (milder from three quarters of it on)", "2·BDP/ρ, at most 2^31−1 and what memory allows", 1 / None, "BVK",
         "ESnet's guide; net/ipv4/tcp_input.c (tcp_rcv_space_adjust, scaling_ratio)"),
     check!("T02", Host(buffers::send), "net.ipv4.tcp_wmem[2]", "it is below 2·BDP (milder from BDP on)", "2·BDP, with BBR 3·BDP", 1 / None, "BVK",
@@ -131,12 +145,51 @@ pub const CHECKS: [Check; 52] = [
     check!("H06", Many(old_advice::below_default), "maximum buffer sizes, running and in files", "below this kernel's own default", "remove", 2 / None, "BVK", "net/ipv4/tcp.c (tcp_init), net/core/sock.c"),
     check!("H07", Many(owners::owners), "owners of a key: sysctl.d, tuned, cloud-init, bpftune", "more than one", "one", 2 / None, "BV", "sysctl.d(5), tuned.conf(5), bpftune(8)"),
     check!("H08", Many(owners::drift), "network keys in files compared with running values", "they differ", "where it comes from", 3 / None, "BVK", "sysctl.d(5)"),
+    check!("S01", Device(disks::scheduler), "queue/scheduler", "NVMe with another than none; bfq or cfq elsewhere; less severe: kyber, and a rotating disk of bare metal with none", "none for NVMe; mq-deadline where it rotates", 3 / None, "BVK",
+        "Red Hat Enterprise Linux 8, 9, 10, setting the disk scheduler; Documentation/block/switching-sched.rst"),
+    check!("S02", Device(disks::read_ahead), "queue/read_ahead_kb of striped arrays that nothing stands on (role transfer)", "below two stripes (less severe below 4096)", "two stripes, at least 4096", 3 / None, "BVK",
+        "block/blk-settings.c (blk_apply_bdi_limits); tuned, readahead=>4096"),
+    check!("S03", Device(disks::queue), "device/queue_depth, queue/nomerges, queue/iostats", "one command at a time where the controller takes more; not merging on a rotating disk; not counted", "up to 32; 0; 1", 3 / None, "BVK",
+        "Documentation/ABI/stable/sysfs-block; Documentation/scsi/scsi_mid_low_api.rst"),
+    check!("S05", Mounted(mounts::barriers), "mount options, queue/write_cache of the disks below", "barriers are off and a cache is volatile", "barriers", 1 / None, "BVK",
+        "Documentation/admin-guide/ext4.rst (barrier); Documentation/block/writeback_cache_control.rst"),
+    check!("S07", Mounted(mounts::xfs_stripe), "XFS's sunit and swidth, the device's minimum_io_size and optimal_io_size", "they differ, or XFS has none on an array (less severe without parity)", "mount options where it can grow to it, else mkfs", 3 / Data, "BVK",
+        "Documentation/admin-guide/xfs.rst (sunit, swidth)"),
+    check!("S08", Mounted(mounts::ext4_stripe), "ext4's stripe, the device's optimal_io_size", "they differ, or ext4 has none on an array (less severe without parity)", "the mount option stripe", 3 / None, "BVK",
+        "Documentation/admin-guide/ext4.rst (stripe)"),
+    check!("S09", Device(disks::preferred_size), "optimal_io_size, minimum_io_size of disks", "33553920, or not a multiple of the minimum", "alignment and stripe by hand", 3 / Data, "BVK",
+        "drivers/scsi/sd.c (SD_DEF_XFER_BLOCKS, sd_validate_opt_xfer_size); Documentation/ABI/stable/sysfs-block"),
+    check!("S10", Mounted(mounts::crash_exposure), "ext4's options", "noauto_da_alloc, data=writeback, or commit above vm.dirty_expire_centisecs", "the defaults", 2 / None, "BVK",
+        "Documentation/admin-guide/ext4.rst (auto_da_alloc, data, commit)"),
+    check!("S11", Device(disks::alignment), "alignment_offset, starts of partitions in use", "not aligned to physical blocks, to 4096 bytes, or to the stripe of a parity RAID", "1 MiB, or whole stripes, when it is made anew", 2 / Data, "BVK",
+        "Documentation/ABI/stable/sysfs-block (alignment_offset)"),
+    check!("S12", Array(arrays::health), "md/degraded, md/mismatch_cnt", "a member is missing; members differ (less severe on mirrors, not where swap is on them)", "the cause first", 1 / Data, "BVK",
+        "Documentation/admin-guide/md.rst; md(4), scrubbing and mismatches"),
+    check!("S13", Array(arrays::synchronisation), "md/sync_speed, its limits", "within 5 % of sync_speed_max, or at sync_speed_min", "raise the limit for the night", 4 / None, "BVK",
+        "Documentation/admin-guide/md.rst (sync_speed_min, sync_speed_max); drivers/md/md.c (is_mddev_idle)"),
+    check!("S14", Array(arrays::after_a_crash), "md/consistency_policy, bitmap, stripe_cache_size", "no bitmap with members of 100 GiB and more; the default cache with parity before Linux 4.1, where it does not grow", "an internal bitmap; a larger cache, measured", 3 / None, "BVK",
+        "mdadm(8) --bitmap; Documentation/admin-guide/md.rst; drivers/md/raid5.c (R5_ALLOC_MORE)"),
+    check!("S15", Stores(volumes::logical), "names of LVM's parts; the rest is for lvs", "a mirror of the old kind", "raid1", 3 / Data, "BVK", "lvmraid(7); lvconvert(8); lvm(8), reserved names"),
+    check!("S16", Store(volumes::dirty_pages), "vm.dirty_bytes, vm.dirty_ratio of the memory, --disk-rate", "the disks need longer for it than vm.dirty_expire_centisecs", "dirty_bytes of 10 s, dirty_background_bytes of 5 s of the disks", 3 / None, "BVK",
+        "Documentation/admin-guide/sysctl/vm.rst"),
 ];
 
 impl Check {
+    /// Which audit it belongs to.
+    pub const fn area(&self) -> Area {
+        match self.judge {
+            Host(_) | Link(_) | Many(_) => Area::Network,
+            Store(_) | Stores(_) | Device(_) | Array(_) | Mounted(_) => Area::Storage,
+        }
+    }
+
     /// All verdicts of this check on a host.
     pub(crate) fn verdicts(&self, case: &Case<'_>) -> Vec<Verdict> {
-        let (letter, place) = match case.place() {
+        let place = match self.area() {
+            Area::Network => case.place(),
+            Area::Storage => case.storage_place(),
+        };
+        let (letter, place) = match place {
             Place::BareMetal => ('B', "bare metal"),
             Place::VirtualMachine => ('V', "a virtual machine"),
             Place::Container => ('K', "a container or network namespace"),
@@ -146,8 +199,27 @@ impl Check {
             return vec![self.verdict(None, answer)];
         }
         match self.judge {
-            Host(judge) => vec![self.verdict(None, judge(case))],
-            Many(judge) => judge(case)
+            Host(judge) | Store(judge) => vec![self.verdict(None, judge(case))],
+            Device(judge) => self.of_each(
+                &case.facts.storage.devices,
+                "it has no block devices",
+                |one| (one.device.name.to_string(), judge(case, one)),
+            ),
+            Array(judge) => {
+                let arrays = case.facts.storage.devices.map(|all| {
+                    let arrays = all.iter().filter(|one| one.array.is_some());
+                    arrays.cloned().collect()
+                });
+                self.of_each(&arrays, "it has no array of md", |one| {
+                    (one.device.name.to_string(), judge(case, one))
+                })
+            }
+            Mounted(judge) => self.of_each(
+                &case.facts.storage.mounts,
+                "no file system of its devices is mounted",
+                |one| (one.place.to_string(), judge(case, one)),
+            ),
+            Many(judge) | Stores(judge) => judge(case)
                 .into_iter()
                 .map(|(subject, answer)| self.verdict(subject, answer))
                 .collect(),
@@ -167,6 +239,38 @@ impl Check {
                     .collect()
             }
         }
+    }
+
+    /// Verdicts on those things that the check applies to; one that says why, where it applies to none.
+    fn of_each<T>(
+        &self,
+        all: &Fact<Vec<T>>,
+        none: &str,
+        judge: impl Fn(&T) -> (String, Answer),
+    ) -> Vec<Verdict> {
+        let all = match all.ask() {
+            Ok(all) => all,
+            Err(why) => return vec![self.verdict(None, Err(why))],
+        };
+        let verdicts = all.iter().map(|one| {
+            let (subject, answer) = judge(one);
+            self.verdict(Some(subject), answer)
+        });
+        let (apart, mut verdicts): (Vec<Verdict>, Vec<Verdict>) =
+            verdicts.partition(|one| matches!(one.outcome, Outcome::DoesNotApply { .. }));
+        let same = apart.windows(2).all(|two| two[0].outcome == two[1].outcome);
+        if verdicts.is_empty() {
+            verdicts.push(match apart.into_iter().next() {
+                // Of several reasons none is that of all.
+                Some(mut first) if same => {
+                    first.subject = None;
+                    first
+                }
+                Some(_) => self.verdict(None, does_not_apply("it applies to none of them")),
+                None => self.verdict(None, does_not_apply(none)),
+            });
+        }
+        verdicts
     }
 
     fn verdict(&self, subject: Option<String>, answer: Answer) -> Verdict {

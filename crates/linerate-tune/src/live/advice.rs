@@ -24,6 +24,7 @@ pub(super) fn advised(error: &KernelError, object: &Object) -> String {
     use libc_codes as code;
     let interface = match object {
         Object::Interface { interface, .. } => interface.as_str(),
+        Object::Block { device, .. } => device.as_str(),
         Object::Sysctl { .. } | Object::Governor => "",
     };
     let source: &io::Error = &error.source;
@@ -41,6 +42,13 @@ pub(super) fn advised(error: &KernelError, object: &Object) -> String {
         (Some(code::ENOENT), Object::Interface { setting: InterfaceSetting::Qdisc, .. }) => {
             "this kernel has no such qdisc; its module (sch_…) may have to be loaded"
                 .to_owned()
+        }
+        (Some(code::ENOENT), Object::Block { setting, .. }) => format!(
+            "there is no device {interface}, or it has no {}",
+            setting.file()
+        ),
+        (Some(code::EINVAL | code::ERANGE), Object::Block { .. }) => {
+            "the kernel does not take this value for it".to_owned()
         }
         (Some(code::ENODEV), _) => format!("there is no interface {interface}"),
         (Some(code::EOPNOTSUPP), _) => {

@@ -15,6 +15,8 @@ use linerate_kernel::setting;
 use linerate_model::host::Interface;
 use linerate_model::tuning::Object;
 
+use crate::block::Device;
+use crate::dirty;
 use crate::plan::value_of;
 use crate::settings::{Saved, SettingError, Settings};
 use advice::{advised, libc_codes};
@@ -48,6 +50,7 @@ impl Settings for Live {
             Object::Interface { interface, setting } => self
                 .interface(interface)
                 .and_then(|interface| value_of(&interface, *setting)),
+            Object::Block { device, setting } => self.block(device).read(*setting),
             Object::Governor => self.governors().map(|all| {
                 let mut names: Vec<String> = all.into_iter().map(|(_, name)| name).collect();
                 names.sort_unstable();
@@ -61,7 +64,10 @@ impl Settings for Live {
     fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
         let value = self.read(object)?;
         let detail = match object {
-            Object::Sysctl { .. } => Ok(String::new()),
+            Object::Sysctl { key } => dirty::detail(key, &value, |key| {
+                setting::sysctl(&self.root, key).map_err(|error| advised(&error, object))
+            }),
+            Object::Block { device, setting } => self.block(device).detail(*setting),
             Object::Interface { interface, setting } => self.detail(object, interface, *setting),
             Object::Governor => self.governors().map(|all| {
                 let one = |(cpu, name): (u32, String)| (cpu.to_string(), name);
@@ -79,6 +85,7 @@ impl Settings for Live {
             Object::Interface { interface, setting } => {
                 self.write_interface(object, interface, *setting, value)
             }
+            Object::Block { device, setting } => self.block(device).write(*setting, value),
             Object::Governor => self.governors().and_then(|all| {
                 let all = all.into_iter().map(|(cpu, _)| (cpu, value.to_owned()));
                 self.set_governors(object, all)
@@ -89,8 +96,12 @@ impl Settings for Live {
 
     fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
         let restored = match object {
-            Object::Sysctl { key } => setting::set_sysctl(&self.root, key, &saved.value)
-                .map_err(|error| self.sysctl_reason(&error, object, key)),
+            Object::Sysctl { key } => {
+                let (key, value) = dirty::written_back(key, saved);
+                setting::set_sysctl(&self.root, key, value)
+                    .map_err(|error| self.sysctl_reason(&error, object, key))
+            }
+            Object::Block { device, setting } => self.block(device).restore(*setting, saved),
             Object::Interface { interface, setting } => {
                 self.restore_interface(object, interface, *setting, saved)
             }
@@ -107,6 +118,10 @@ impl Settings for Live {
 }
 
 impl Live {
+    fn block<'a>(&'a self, device: &'a str) -> Device<'a> {
+        Device::new(&self.root, device)
+    }
+
     fn interface(&self, name: &str) -> Outcome<Interface> {
         inventory::interface(&self.root, &RunningKernel, name)
             .map_err(|error| format!("the kernel does not list interfaces: {error}"))?

@@ -39,7 +39,11 @@ fn set(document: &mut Value, path: &str, value: &Value) {
     for part in path.split('/') {
         at = match at {
             Value::Array(list) => {
-                let named = |one: &Value| ["name", "kind"].iter().any(|key| one[*key] == part);
+                let named = |one: &Value| {
+                    ["name", "kind", "file_system"]
+                        .iter()
+                        .any(|key| one[*key] == part)
+                };
                 if let Some(found) = list.iter().position(named) {
                     &mut list[found]
                 } else {

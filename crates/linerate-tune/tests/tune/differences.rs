@@ -12,6 +12,41 @@ fn a_host_does_not_differ_from_itself() {
 }
 
 #[test]
+fn disks_are_compared_by_name_and_a_missing_one_is_one_line() {
+    let a = host("store");
+    let mut b = host("store");
+    let Fact::Known(devices) = &mut b.storage.devices else {
+        panic!("no devices");
+    };
+    devices.retain(|one| one.device.name != *"sdd" && one.device.name != *"sdd1");
+    for one in devices {
+        one.device.number.minor += 1;
+        if let Some(scheduler) = &mut one.queue.scheduler {
+            scheduler.chosen = "bfq".into();
+        }
+        if let Some(array) = &mut one.array {
+            array.degraded = Some(1);
+            array.sync_action = Some("recover".into());
+            array.sync_speed_kib = Some(70_000);
+        }
+    }
+    let differences = compare(&a, &b).differences;
+    let of = |name: &str| -> Vec<(String, bool)> {
+        let path = format!("storage.devices.{name}.");
+        let of = differences.iter().filter(|one| one.path.starts_with(&path));
+        of.filter(|one| one.weight != Weight::Noise)
+            .map(|one| {
+                let matters = matches!(one.weight, Weight::Matters { .. });
+                (one.path[path.len()..].to_owned(), matters)
+            })
+            .collect()
+    };
+    assert_eq!(of("sda"), [("queue.scheduler.chosen".to_owned(), true)]);
+    assert_eq!(of("sdd"), [("size".to_owned(), false)]);
+    assert_eq!(of("md0"), [("array.degraded".to_owned(), true)]);
+}
+
+#[test]
 fn what_matters_is_told_from_noise() {
     let a = host("dtn");
     let mut b = host("dtn");

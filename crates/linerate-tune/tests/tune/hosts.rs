@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_model::audit::{Audit, Outcome, Role, Target};
+use linerate_model::audit::{Area, Audit, Outcome, Role, Target};
 use linerate_model::host::HostFacts;
 use linerate_model::units::{BitRate, Nanos};
 use serde_json::Value;
@@ -121,4 +121,54 @@ fn facts_of_nothing_pass_no_check() {
         assert!(!passed, "{verdict:?}");
     }
     assert_eq!(firing(&audit), []);
+}
+
+fn storage(name: &str) -> Audit {
+    let target = Target {
+        area: Area::Storage,
+        ..Target::default()
+    };
+    linerate_tune::audit(&host(name), None, &target).unwrap()
+}
+
+#[test]
+fn storage_that_is_right_gets_no_complaint() {
+    // A server with an array, and a guest as the installer leaves it.
+    for name in ["store", "guest"] {
+        let audit = storage(name);
+        assert_eq!(firing(&audit), [], "{name}: {:?}", audit.verdicts);
+        let unknown: Vec<&str> = audit
+            .verdicts
+            .iter()
+            .filter(|one| matches!(one.outcome, Outcome::CannotKnow { .. }))
+            .map(|one| one.check.as_str())
+            .collect();
+        // What the disks write per second is in no file.
+        assert_eq!(unknown, ["S16"], "{name}");
+    }
+}
+
+#[test]
+fn the_two_audits_share_no_check() {
+    for name in ["store", "guest", "dtn"] {
+        let all = storage(name).verdicts;
+        assert!(all.iter().all(|one| one.check.starts_with('S')));
+        let network = linerate_tune::audit(&host(name), None, &far()).unwrap();
+        assert!(
+            !network
+                .verdicts
+                .iter()
+                .any(|one| one.check.starts_with('S'))
+        );
+    }
+}
+
+#[test]
+fn facts_without_storage_pass_no_check_of_it() {
+    for verdict in &storage("dtn").verdicts {
+        assert!(
+            matches!(verdict.outcome, Outcome::CannotKnow { .. }),
+            "{verdict:?}"
+        );
+    }
 }

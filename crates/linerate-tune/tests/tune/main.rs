@@ -8,6 +8,7 @@
 )]
 
 mod apply;
+mod blocks;
 mod checks;
 mod differences;
 mod guest;

@@ -7,7 +7,7 @@ use linerate_tune::checks::CHECKS;
 
 const HEAD: &str = "# Checks
 
-What `linerate host audit` looks at. Made from the program's own table (`cargo test -p linerate-tune -- --ignored
+What `linerate host audit` looks at; S01 to S16 with `--storage`, and the others without. Made from the program's own table (`cargo test -p linerate-tune -- --ignored
 write_the_reference_of_checks`). How to use it: [the guide](../guides/host.md).
 
 BDP is the rate of a flow × the round-trip time: the bytes in flight. ρ is the share of a receive buffer that becomes
@@ -17,8 +17,8 @@ from `tcp_adv_win_scale`.
 A check fires, holds, cannot be known (and says what would show it), or does not apply. Only two readings show whether a
 counter rises (`--for 10s`, or `--since FACTS.json`); one reading can show that it never did.
 
-Severity: 1 worst to 4. Risk: what applying may cost. Scope: B bare metal, V virtual machine, K container or another network
-namespace than the machine's first.
+Severity: 1 worst to 4. Risk: what applying may cost; *data* = it erases, moves or can lose what is stored: back up first. Scope: B bare metal, V virtual machine, K container or another network
+namespace than the machine's first. For S01 to S16 network namespaces do not count, and in a container the machine has to change its disks.
 
 ";
 

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use linerate_model::audit::{Role, Target};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_model::audit::{Area, Role, Target};
+use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::arguments::duration;
 use crate::on::OnArguments;
@@ -51,7 +51,17 @@ pub(super) struct ShowArguments {
 }
 
 #[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub(super) struct AuditArguments {
+    /// Audit its disks, arrays and file systems instead of its network
+    #[arg(long, conflicts_with_all = ["rate", "rtt", "flows", "interface", "peer", "path_mtu", "fixed_buffers", "span", "since"])]
+    storage: bool,
+    /// With --storage: what the disks write per second, bytes (K, M, G of 1024), if you have measured it
+    #[arg(long, value_name = "BYTES", requires = "storage")]
+    disk_rate: Option<Bytes>,
     /// Required rate, all flows together, bit/s (K, M, G of 1000) [default: that of its fastest link]
     #[arg(long, value_name = "RATE")]
     rate: Option<BitRate>,
@@ -106,6 +116,12 @@ impl AuditArguments {
     /// The required load of the host.
     pub(super) fn target(&self) -> Target {
         Target {
+            area: if self.storage {
+                Area::Storage
+            } else {
+                Area::Network
+            },
+            disk_rate: self.disk_rate,
             rate_bps: self.rate.filter(|rate| rate.0 > 0),
             rtt: self.rtt.filter(|rtt| rtt.0 > 0),
             flows: self.flows,

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::process::{Child, ChildStdin, Stdio};
 
 use linerate_kernel::process;
-use linerate_model::tuning::{InterfaceSetting, Object};
+use linerate_model::tuning::{BlockSetting, InterfaceSetting, Object};
 use linerate_tune::live::Live;
 use linerate_tune::settings::{Saved, SettingError, Settings};
 
@@ -151,8 +151,13 @@ fn restore_one(
 
 /// The order in which settings are made: what makes the queues anew before what is set for each of them.
 fn rank(object: &Object) -> usize {
-    let Object::Interface { setting, .. } = object else {
-        return 0;
+    let setting = match object {
+        Object::Interface { setting, .. } => setting,
+        Object::Block { setting, .. } => {
+            let position = |(each, _): &(BlockSetting, &str)| each == setting;
+            return BlockSetting::ALL.iter().position(position).unwrap_or(0);
+        }
+        Object::Sysctl { .. } | Object::Governor => return 0,
     };
     let position = |(each, _): &(InterfaceSetting, &str)| each == setting;
     InterfaceSetting::ALL

@@ -228,7 +228,7 @@ fn may_set(settings: &mut dyn Settings, saved: &[(Object, Saved)]) -> Result<(),
     let harmless = saved.iter().find(|(object, _)| match object {
         Object::Sysctl { .. } => true,
         Object::Interface { setting, .. } => matches!(setting, S::Mtu | S::Txqueuelen),
-        Object::Governor => false,
+        Object::Governor | Object::Block { .. } => false,
     });
     let Some((object, saved)) = harmless else {
         return Ok(());

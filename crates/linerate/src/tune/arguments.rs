@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use linerate_model::audit::{Risk, Role, Target};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_model::audit::{Area, Risk, Role, Target};
+use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::interfaces::arguments::InterfacesArguments;
 use super::roll_out::arguments::RollOutArguments;
@@ -74,6 +74,12 @@ pub(super) struct WishArguments {
     /// Without profiles: transfer, measurement, server or guest
     #[arg(long, value_name = "ROLE", conflicts_with = "profiles")]
     role: Option<Role>,
+    /// Without profiles: what an audit of the disks recommends, not of the network
+    #[arg(long, conflicts_with_all = ["profiles", "rate", "rtt", "flows"])]
+    storage: bool,
+    /// With --storage: what the disks write per second, bytes (K, M, G of 1024), if you have measured it
+    #[arg(long, value_name = "BYTES", requires = "storage")]
+    disk_rate: Option<Bytes>,
     /// Plan for these facts (`linerate host --json`) instead of this host
     #[arg(long, value_name = "FILE")]
     pub(super) from: Option<PathBuf>,
@@ -83,6 +89,12 @@ impl WishArguments {
     /// The required load of the host.
     pub(super) fn target(&self) -> Target {
         Target {
+            area: if self.storage {
+                Area::Storage
+            } else {
+                Area::Network
+            },
+            disk_rate: self.disk_rate,
             rate_bps: self.rate.filter(|rate| rate.0 > 0),
             rtt: self.rtt.filter(|rtt| rtt.0 > 0),
             flows: self.flows.unwrap_or(1),
@@ -126,7 +138,7 @@ pub(super) struct ApplyArguments {
     pub(super) over: Vec<String>,
     /// First measure against this HOST, which runs `linerate serve`, in pairs of tests with and without the change; apply
     /// only if that shows a gain. With --on the hosts of --canary do so
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run"])]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run", "storage"])]
     pub(super) prove: Option<String>,
     /// With --prove: number of pairs, 3 to 100 [default: 6 or more, until decided]
     #[arg(long, value_name = "N", requires = "prove", value_parser = clap::value_parser!(u32).range(3..=100))]

@@ -239,3 +239,94 @@ fn a_peer_that_is_not_there_is_the_failure_of_a_test() {
         assert!(done.error.contains(part), "{words}: {}", done.error);
     }
 }
+
+#[test]
+fn storage_is_audited_apart_from_the_network() {
+    let _beside = beside();
+    let checks = |audit: &Value| -> Vec<String> {
+        let verdicts = audit["verdicts"].as_array().unwrap();
+        let name = |one: &Value| one["check"].as_str().unwrap().to_owned();
+        verdicts.iter().map(name).collect()
+    };
+    // This machine's disks may be right or wrong.
+    let out = run(&mut linerate("host audit --storage --json"), LONG);
+    let audit: Value = serde_json::from_str(&out.out).unwrap();
+    assert_eq!(audit["target"]["area"], "storage");
+    let found = checks(&audit);
+    assert!(
+        found.iter().all(|check| check.starts_with('S')),
+        "{found:?}"
+    );
+    for id in ["S01", "S05", "S12", "S16"] {
+        assert!(found.iter().any(|check| check == id), "{id}: {found:?}");
+    }
+    let out = run(&mut linerate("host audit --json"), LONG);
+    let audit: Value = serde_json::from_str(&out.out).unwrap();
+    assert!(audit["target"]["area"].is_null(), "{audit}");
+    assert!(!checks(&audit).iter().any(|check| check.starts_with('S')));
+    for words in [
+        "host audit --storage --rate 1G",
+        "host audit --disk-rate 1G",
+        "tune plan --storage --rtt 1ms",
+        "tune apply --storage --prove localhost",
+    ] {
+        run(&mut linerate(words), LONG).expect(2);
+    }
+}
+
+/// A degraded array below a file system without barriers, in files alone; what is set there comes back.
+#[test]
+fn the_storage_of_a_folder_is_audited_changed_and_restored() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let files = [
+        ("sys/class/block/sda/dev", "8:0\n"),
+        ("sys/class/block/sda/size", "1000000000\n"),
+        ("sys/class/block/sda/queue/write_cache", "write back\n"),
+        ("sys/class/block/sda/queue/read_ahead_kb", "128\n"),
+        ("sys/class/block/sda/queue/nr_requests", "64\n"),
+        ("sys/class/block/md0/dev", "9:0\n"),
+        ("sys/class/block/md0/size", "1000000000\n"),
+        ("sys/class/block/md0/slaves/sda/x", ""),
+        ("sys/class/block/md0/md/level", "raid1\n"),
+        ("sys/class/block/md0/md/degraded", "1\n"),
+        ("sys/class/block/md0/md/sync_action", "idle\n"),
+        (
+            "proc/self/mountinfo",
+            "27 1 9:0 / /srv rw - ext4 /dev/md0 rw,nobarrier\n",
+        ),
+        ("proc/sys/vm/dirty_bytes", "0\n"),
+        ("proc/sys/vm/dirty_ratio", "20\n"),
+    ];
+    let root = folder.path().join("host");
+    for (path, text) in files {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let words = format!("host audit --storage --root {}", root.display());
+    let text = run(&mut linerate(&words), LONG).expect(1).out;
+    for part in [
+        "S05  /srv: nobarrier, and the cache of its disk sda",
+        "S12  md0: 1 of its members is missing",
+        "S16: ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let profile = folder.with(
+        "p.toml",
+        "[block.sda]\nread_ahead_kb = 4096\nnr_requests = 128\n\n[sysctl]\n\"vm.dirty_ratio\" = 10\n",
+    );
+    let state = folder.path().join("state");
+    let place = format!("--root {} --state {}", root.display(), state.display());
+    let apply = format!("tune apply {} --yes {place}", profile.display());
+    run(&mut linerate(&apply), LONG).expect(0);
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    assert_eq!(read("sys/class/block/sda/queue/read_ahead_kb"), "4096\n");
+    assert_eq!(read("sys/class/block/sda/queue/nr_requests"), "128\n");
+    assert_eq!(read("proc/sys/vm/dirty_ratio"), "10\n");
+    run(&mut linerate(&format!("tune revert {place}")), LONG).expect(0);
+    for (path, text) in files {
+        assert_eq!(read(path), text, "{path}");
+    }
+}

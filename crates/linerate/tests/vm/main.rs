@@ -26,6 +26,7 @@ mod recipes;
 mod roll_out;
 mod rollback;
 mod sctp;
+mod storage_audit;
 mod units;
 mod vlan;
 

@@ -1,0 +1,499 @@
+//! A host's storage from files of sysfs and proc alone.
+//!
+//! No device is opened and no file system asked (`statfs`): a dead disk or NFS server keeps none of these reads waiting.
+
+use std::collections::BTreeSet;
+
+use linerate_model::block::{BlockDevice, BlockKind, SECTOR};
+use linerate_model::host::{
+    Array, BlockQueue, Fact, Mount, Scheduler, SpeedLimit, Storage, StorageDevice, WriteCache,
+};
+use linerate_model::plain_text::PlainText;
+use linerate_model::units::Bytes;
+
+use super::{Root, blocks};
+
+/// Types of SCSI devices that are disks (`include/scsi/scsi_proto.h`): direct access, reduced block commands, zoned.
+const SCSI_DISKS: [&str; 3] = ["0", "14", "20"];
+/// Floppy disks (Documentation/admin-guide/devices.txt).
+const FLOPPY: u32 = 2;
+
+/// All that is known of a host's storage.
+pub(super) fn read(root: &Root) -> Storage {
+    let all = match blocks::devices(root) {
+        Ok(all) => all,
+        Err(why) => {
+            return Storage {
+                devices: Fact::unknown(why.clone()),
+                mounts: Fact::unknown(why.clone()),
+                swap: Fact::unknown(why),
+            };
+        }
+    };
+    let mounts = mounts(root, &all);
+    let mounted: BTreeSet<&PlainText> = mounts
+        .iter()
+        .flatten()
+        .flat_map(|mount| &mount.devices)
+        .collect();
+    let devices = all
+        .iter()
+        .filter(|one| is_storage(root, one, mounted.contains(&one.name)))
+        .map(|one| describe(root, one))
+        .collect();
+    Storage {
+        devices: Fact::Known(devices),
+        swap: swap(root, &all).into(),
+        mounts: mounts.into(),
+    }
+}
+
+fn is_storage(root: &Root, device: &BlockDevice, mounted: bool) -> bool {
+    let empty = device.size.is_some_and(|size| size.0 == 0);
+    match device.kind {
+        BlockKind::Loop { .. } | BlockKind::Memory => mounted,
+        BlockKind::Disk => {
+            let kind = root.word(&file(device, "device/type"));
+            let other = kind.is_ok_and(|kind| !SCSI_DISKS.contains(&kind.as_str()));
+            !empty && !other && device.number.major != FLOPPY
+        }
+        _ => !empty,
+    }
+}
+
+fn file(device: &BlockDevice, file: &str) -> String {
+    format!("/sys/class/block/{}/{file}", &*device.name)
+}
+
+fn describe(root: &Root, device: &BlockDevice) -> StorageDevice {
+    let is_partition = matches!(device.kind, BlockKind::Partition { .. });
+    let is_md = matches!(device.kind, BlockKind::Md { .. });
+    let start = root.value::<u64>(&file(device, "start")).ok();
+    let start = start.filter(|_| is_partition);
+    StorageDevice {
+        queue: if is_partition {
+            BlockQueue::default()
+        } else {
+            queue(root, device)
+        },
+        alignment_offset: root.value(&file(device, "alignment_offset")).ok(),
+        start: start
+            .and_then(|sectors| sectors.checked_mul(SECTOR))
+            .map(Bytes),
+        array: is_md.then(|| array(root, device)),
+        device: device.clone(),
+    }
+}
+
+fn queue(root: &Root, device: &BlockDevice) -> BlockQueue {
+    let word = |name: &str| root.word(&file(device, name)).ok();
+    let number = |name: &str| root.value::<u64>(&file(device, name)).ok();
+    // 0 is how the kernel says that a device states none.
+    let size = |name: &str| number(name).filter(|bytes| *bytes > 0).map(Bytes);
+    BlockQueue {
+        scheduler: word("queue/scheduler").and_then(|text| scheduler(&text)),
+        read_ahead_kib: number("queue/read_ahead_kb"),
+        nomerges: root.value(&file(device, "queue/nomerges")).ok(),
+        write_cache: word("queue/write_cache").and_then(|text| write_cache(&text)),
+        minimum_io: size("queue/minimum_io_size"),
+        optimal_io: size("queue/optimal_io_size"),
+        physical_block: size("queue/physical_block_size"),
+        largest_request_kib: number("queue/max_sectors_kb"),
+        hardware_request_kib: number("queue/max_hw_sectors_kb"),
+        depth: root.value(&file(device, "device/queue_depth")).ok(),
+        controller_depth: controller_depth(root, device),
+    }
+}
+
+/// `none [mq-deadline] kyber`: the one in use stands in brackets, or alone where there is one.
+fn scheduler(text: &str) -> Option<Scheduler> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let bare = |word: &str| word.trim_matches(['[', ']']).to_owned();
+    let chosen = match words.as_slice() {
+        [one] => *one,
+        _ => words.iter().find(|word| word.starts_with('['))?,
+    };
+    Some(Scheduler {
+        chosen: bare(chosen).into(),
+        offered: words.iter().map(|word| bare(word).into()).collect(),
+    })
+}
+
+fn write_cache(text: &str) -> Option<WriteCache> {
+    match text {
+        "write back" => Some(WriteCache::WriteBack),
+        "write through" => Some(WriteCache::WriteThrough),
+        _ => None,
+    }
+}
+
+/// What the SCSI host above the device takes: `…/host2/target2:0:0/2:0:0:0`.
+fn controller_depth(root: &Root, device: &BlockDevice) -> Option<u32> {
+    if !root.has(&file(device, "device/queue_depth")) {
+        return None;
+    }
+    let target = root.target(&file(device, "device"))?;
+    let (above, _) = target.split_once("/target")?;
+    let host = above.rsplit('/').next()?;
+    root.value(&format!("{above}/scsi_host/{host}/can_queue"))
+        .ok()
+}
+
+fn array(root: &Root, device: &BlockDevice) -> Array {
+    let word = |name: &str| root.word(&file(device, &format!("md/{name}"))).ok();
+    let plain = |name: &str| word(name).map(PlainText::from);
+    let number = |name: &str| word(name)?.parse::<u64>().ok();
+    let limit = |name: &str| word(name).and_then(|text| limit(&text));
+    Array {
+        degraded: word("degraded").and_then(|text| text.parse().ok()),
+        sync_action: plain("sync_action"),
+        // `none` while nothing is synchronised.
+        sync_speed_kib: number("sync_speed"),
+        sync_speed_min: limit("sync_speed_min"),
+        sync_speed_max: limit("sync_speed_max"),
+        mismatches: number("mismatch_cnt"),
+        stripe_cache_size: number("stripe_cache_size"),
+        bitmap: plain("bitmap/location"),
+        consistency_policy: plain("consistency_policy"),
+    }
+}
+
+/// `200000 (system)`, `50000 (local)` (`sync_min_show` of drivers/md/md.c).
+fn limit(text: &str) -> Option<SpeedLimit> {
+    let (number, whose) = text.split_once(' ')?;
+    Some(SpeedLimit {
+        kib: number.parse().ok()?,
+        of_system: whose == "(system)",
+    })
+}
+
+/// The kernel name of what `/dev/…` means, where its name says it: links of udev are not looked at.
+fn named<'a>(source: &str, all: &'a [BlockDevice]) -> Option<&'a BlockDevice> {
+    let name = source.strip_prefix("/dev/")?;
+    let mapped = name.strip_prefix("mapper/");
+    all.iter().find(|one| match (&one.kind, mapped) {
+        (BlockKind::Mapped { name, .. }, Some(mapped)) => **name == *mapped,
+        _ => *one.name == *name,
+    })
+}
+
+fn swap(root: &Root, all: &[BlockDevice]) -> Result<Vec<PlainText>, String> {
+    let text = root.text("/proc/swaps")?;
+    let sources = text.lines().skip(1);
+    let sources = sources.filter_map(|line| line.split_ascii_whitespace().next());
+    Ok(sources
+        .filter_map(|source| named(source, all))
+        .map(|device| device.name.clone())
+        .collect())
+}
+
+/// A line of mountinfo (proc(5)).
+struct Line {
+    device: String,
+    /// The part of the file system that is shown there: `/` is all of it.
+    shown: String,
+    place: String,
+    file_system: String,
+    source: String,
+    options: Vec<PlainText>,
+}
+
+fn mounts(root: &Root, all: &[BlockDevice]) -> Result<Vec<Mount>, String> {
+    let text = root.text("/proc/self/mountinfo")?;
+    let arrays = btrfs(root);
+    let mut found: Vec<(bool, Mount)> = Vec::new();
+    for line in text.lines().filter_map(line_of_mounts) {
+        let by_number = all
+            .iter()
+            .find(|one| !one.hidden && one.number.to_string() == line.device);
+        // btrfs has a number of its own for each subvolume.
+        let by_source = || named(&line.source, all).filter(|_| line.file_system == "btrfs");
+        let Some(device) = by_number.or_else(by_source) else {
+            continue;
+        };
+        let together = arrays.iter().find(|names| names.contains(&device.name));
+        let devices = together
+            .cloned()
+            .unwrap_or_else(|| vec![device.name.clone()]);
+        let whole = line.shown == "/";
+        let ext4 = root.text(&format!("/proc/fs/ext4/{}/options", &*device.name));
+        let mount = Mount {
+            place: line.place.into(),
+            file_system: line.file_system.into(),
+            ext4: ext4
+                .ok()
+                .map(|text| text.lines().map(PlainText::from).collect()),
+            devices,
+            options: line.options,
+        };
+        let same = found
+            .iter_mut()
+            .find(|(_, other)| other.devices == mount.devices);
+        match same {
+            Some(other) if whole && !other.0 => *other = (whole, mount),
+            Some(_) => {}
+            None => found.push((whole, mount)),
+        }
+    }
+    Ok(found.into_iter().map(|(_, mount)| mount).collect())
+}
+
+/// `27 1 254:0 / /place rw,relatime shared:1 - ext4 /dev/vda rw,discard`: fields before ` - ` vary in number.
+fn line_of_mounts(line: &str) -> Option<Line> {
+    let (place, system) = line.split_once(" - ")?;
+    let place: Vec<&str> = place.split(' ').collect();
+    let [_, _, device, shown, at, options, ..] = place.as_slice() else {
+        return None;
+    };
+    let mut system = system.splitn(3, ' ');
+    let (file_system, source, more) = (system.next()?, system.next()?, system.next());
+    let options = options
+        .split(',')
+        .chain(more.unwrap_or_default().split(','));
+    let mut once: Vec<PlainText> = Vec::new();
+    for option in options.filter(|option| !option.is_empty()) {
+        let option: PlainText = unescaped(option).into();
+        if !once.contains(&option) {
+            once.push(option);
+        }
+    }
+    Some(Line {
+        device: (*device).to_owned(),
+        shown: (*shown).to_owned(),
+        place: unescaped(at),
+        file_system: file_system.to_owned(),
+        source: unescaped(source),
+        options: once,
+    })
+}
+
+/// `\040` is a blank (`mangle` of `fs/seq_file.c`).
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(byte);
+            rest = &after[3..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The devices of each btrfs.
+fn btrfs(root: &Root) -> Vec<Vec<PlainText>> {
+    let folder = "/sys/fs/btrfs";
+    let names = root.names(folder).into_iter();
+    names
+        .map(|uuid| root.names(&format!("{folder}/{uuid}/devices")))
+        .filter(|names| !names.is_empty())
+        .map(|names| names.into_iter().map(PlainText::from).collect())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::*;
+
+    fn put(folder: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    /// A RAID10 of four disks behind a SCSI host, with an ext4 and a CD drive beside it.
+    fn host(folder: &Path) {
+        let scsi = "sys/devices/pci0000:00/host0";
+        let mut files = vec![
+            (format!("{scsi}/scsi_host/host0/can_queue"), "31\n"),
+            ("sys/fs/btrfs/features/x".to_owned(), ""),
+            (
+                "proc/swaps".to_owned(),
+                "Filename\tType\n/dev/sda1 partition 1 0 -2\n/swapfile file 1 0 -3\n",
+            ),
+            (
+                "proc/self/mountinfo".to_owned(),
+                "22 27 0:21 / /proc rw - proc proc rw\n\
+                 28 27 9:0 /sub /bound rw - ext4 /dev/md0 rw,stripe=64\n\
+                 27 1 9:0 / /srv/a\\040b rw,relatime shared:1 - ext4 /dev/md0 rw,stripe=64\n\
+                 29 27 0:40 / /far rw - nfs4 dead:/x rw,hard\n",
+            ),
+            ("proc/fs/ext4/md0/options".to_owned(), "rw\ncommit=5\n"),
+            ("sys/class/block/md0/dev".to_owned(), "9:0\n"),
+            ("sys/class/block/md0/size".to_owned(), "4000\n"),
+            ("sys/class/block/md0/md/level".to_owned(), "raid10\n"),
+            ("sys/class/block/md0/md/degraded".to_owned(), "0\n"),
+            ("sys/class/block/md0/md/sync_speed".to_owned(), "none\n"),
+            (
+                "sys/class/block/md0/md/sync_speed_max".to_owned(),
+                "200000 (system)\n",
+            ),
+            (
+                "sys/class/block/md0/queue/minimum_io_size".to_owned(),
+                "65536\n",
+            ),
+            (
+                "sys/class/block/md0/queue/optimal_io_size".to_owned(),
+                "0\n",
+            ),
+        ];
+        for (number, (name, kind)) in [("sda", "0"), ("sr0", "5")].into_iter().enumerate() {
+            let device = format!("{scsi}/target0:0:{number}/0:0:{number}:0");
+            let block = format!("{device}/block/{name}");
+            files.extend([
+                (format!("{device}/type"), kind),
+                (format!("{device}/queue_depth"), "1\n"),
+                (
+                    format!("{block}/dev"),
+                    if number == 0 { "8:0" } else { "11:0" },
+                ),
+                (format!("{block}/size"), "5000\n"),
+                (
+                    format!("{block}/queue/scheduler"),
+                    "none [mq-deadline] bfq\n",
+                ),
+                (format!("{block}/queue/write_cache"), "write back\n"),
+            ]);
+        }
+        files.extend([
+            (
+                format!("{scsi}/target0:0:0/0:0:0:0/block/sda/sda1/partition"),
+                "1\n",
+            ),
+            (
+                format!("{scsi}/target0:0:0/0:0:0:0/block/sda/sda1/start"),
+                "63\n",
+            ),
+            (
+                format!("{scsi}/target0:0:0/0:0:0:0/block/sda/sda1/size"),
+                "100\n",
+            ),
+            (
+                format!("{scsi}/target0:0:0/0:0:0:0/block/sda/sda1/dev"),
+                "8:1\n",
+            ),
+            (
+                format!("{scsi}/target0:0:0/0:0:0:0/block/sda/sda1/alignment_offset"),
+                "-1\n",
+            ),
+        ]);
+        for (path, text) in &files {
+            put(folder, &[(path, text)]);
+        }
+        let class = folder.join("sys/class/block");
+        for (number, name) in [(0, "sda"), (1, "sr0")] {
+            let device =
+                format!("../../devices/pci0000:00/host0/target0:0:{number}/0:0:{number}:0");
+            let block = format!("{device}/block/{name}");
+            symlink(&block, class.join(name)).unwrap();
+            symlink("../..", class.join(name).join("device")).unwrap();
+            if number == 0 {
+                symlink(format!("{block}/sda1"), class.join("sda1")).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_copied_host_shows_its_disks_arrays_and_mounts() {
+        let folder = tempfile::tempdir().unwrap();
+        host(folder.path());
+        let storage = read(&Root::at(folder.path()).unwrap());
+        let names: Vec<String> = storage
+            .devices
+            .known()
+            .unwrap()
+            .iter()
+            .map(|one| one.device.name.to_string())
+            .collect();
+        // The CD drive is no storage.
+        assert_eq!(names, ["sda", "sda1", "md0"]);
+        let disk = storage.device("sda").unwrap();
+        assert_eq!(
+            (disk.queue.depth, disk.queue.controller_depth),
+            (Some(1), Some(31))
+        );
+        assert_eq!(disk.queue.write_cache, Some(WriteCache::WriteBack));
+        let scheduler = disk.queue.scheduler.as_ref().unwrap();
+        assert_eq!(
+            (&*scheduler.chosen, scheduler.offered.len()),
+            ("mq-deadline", 3)
+        );
+        let part = storage.device("sda1").unwrap();
+        assert_eq!(
+            (part.start, part.alignment_offset),
+            (Some(Bytes(32_256)), Some(-1))
+        );
+        let md = storage.device("md0").unwrap();
+        let array = md.array.as_ref().unwrap();
+        let most = array.sync_speed_max.unwrap();
+        assert_eq!(
+            (array.degraded, array.sync_speed_kib, most.kib),
+            (Some(0), None, 200_000)
+        );
+        assert!(most.of_system && array.stripe_cache_size.is_none());
+        // 0 is no size, and a missing file no 0.
+        assert_eq!((md.queue.optimal_io, md.queue.read_ahead_kib), (None, None));
+        let mounts = storage.mounts.known().unwrap();
+        assert_eq!(mounts.len(), 1, "{mounts:?}");
+        assert_eq!(&*mounts[0].place, "/srv/a b");
+        assert_eq!(mounts[0].number("stripe"), Some(64));
+        assert_eq!(mounts[0].number("commit"), Some(5));
+        assert_eq!(storage.swap.known().unwrap()[0], "sda1");
+    }
+
+    #[test]
+    fn a_host_without_sysfs_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = read(&Root::at(folder.path()).unwrap());
+        assert_eq!(storage.devices.why(), "there is no /sys/class/block");
+        assert!(storage.mounts.known().is_none());
+    }
+
+    #[test]
+    fn btrfs_is_found_by_its_source_with_all_its_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        put(
+            folder.path(),
+            &[
+                ("sys/class/block/sda/dev", "8:0"),
+                ("sys/class/block/sda/size", "8"),
+                ("sys/class/block/sdb/dev", "8:16"),
+                ("sys/class/block/sdb/size", "8"),
+                ("sys/fs/btrfs/u/devices/sda", ""),
+                ("sys/fs/btrfs/u/devices/sdb", ""),
+                (
+                    "proc/self/mountinfo",
+                    "27 1 0:33 /@ / rw - btrfs /dev/sda rw,nobarrier\n\
+                     28 1 0:34 /@home /home rw - btrfs /dev/sda rw,nobarrier\n",
+                ),
+            ],
+        );
+        let storage = read(&Root::at(folder.path()).unwrap());
+        let mounts = storage.mounts.known().unwrap();
+        assert_eq!(mounts.len(), 1, "{mounts:?}");
+        assert_eq!(mounts[0].devices, ["sda", "sdb"]);
+        assert!(mounts[0].has("nobarrier"));
+    }
+
+    #[test]
+    fn lines_that_are_no_mounts_are_left_out() {
+        for line in ["", "1 2 3", "1 2 8:0 / /x rw", "a - b", "1 2 8:0 / - ext4"] {
+            assert!(line_of_mounts(line).is_none(), "{line}");
+        }
+        assert_eq!(unescaped(r"a\040b\134\9\"), r"a b\\9\");
+        assert_eq!(scheduler("none").unwrap().chosen, "none");
+        assert!(scheduler("none mq-deadline").is_none());
+        assert!(limit("200000").is_none());
+    }
+}
