@@ -5,11 +5,17 @@ use linerate_model::disk_watch::{DiskWatch, WatchedDevice};
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{Bytes, Nanos, whole};
+use linerate_model::words;
 
 use crate::draft::Draft;
 
 /// From this share of the time on a device is called busy.
 const BUSY: f64 = 0.8;
+/// … if it is for so many intervals in a row.
+const LONG: usize = 3;
+/// Requests that take this long without any that ends do not end: SCSI gives one up after 30 s, and a disk that reads a
+/// sector again and again takes some seconds.
+const STUCK: Nanos = Nanos::from_millis(3000);
 /// Amounts of a stack agree within this share: what is under way at either end of the time is on one side only.
 const NEAR: f64 = 0.05;
 /// Writes below this are not added up, bytes: metadata would be a large part of them.
@@ -17,7 +23,8 @@ const WORTH_ADDING: u64 = 64 << 20;
 
 /// What is to be said of the disks, the verdict first.
 pub fn explain(record: &DiskWatch) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = limits(record);
+    let mut findings: Vec<Finding> = stuck(record);
+    findings.extend(limits(record));
     if findings.is_empty() {
         findings.extend(busiest(record));
     }
@@ -26,21 +33,130 @@ pub fn explain(record: &DiskWatch) -> Vec<Finding> {
     findings
 }
 
-/// Devices that showed their limit. Of a device and one below it, the lower one is the cause.
+/// Devices whose requests do not end. Of a device and one below it, the lower one is the cause.
+fn stuck(record: &DiskWatch) -> Vec<Finding> {
+    let shown: Vec<(&WatchedDevice, Stuck)> = record
+        .devices
+        .iter()
+        .filter_map(|watched| Some((watched, Stuck::of(watched)?)))
+        .collect();
+    let stuck = lowest(record, shown);
+    let findings = stuck.into_iter().map(|(watched, stuck)| {
+        let name = watched.device.name.as_str();
+        let Stuck { requests, from, until } = stuck;
+        let sentence = format!(
+            "{name} did not answer: {requests:.0} request{} under way from {:.1} to {:.1} s, and none ended",
+            words::when(requests > 1.0, "s"),
+            from.as_secs_f64(),
+            until.as_secs_f64()
+        );
+        Draft::new("disk-stuck", Severity::Fault, sentence)
+            .figure("requests under way", requests, name)
+            .figure("for so long, s", until.since(from).as_secs_f64(), name)
+            .done()
+    });
+    findings.flatten().collect()
+}
+
+/// The longest time in which requests were under way and none ended.
+struct Stuck {
+    requests: f64,
+    from: Nanos,
+    until: Nanos,
+}
+
+impl Stuck {
+    /// `None` where that was never so for as long as counts.
+    fn of(watched: &WatchedDevice) -> Option<Self> {
+        let spans = spans(watched, |rates| rates.stuck > 0.0);
+        let longest = spans
+            .into_iter()
+            .max_by_key(|span| span.until.since(span.from))?;
+        let long = longest.until.since(longest.from) >= STUCK;
+        long.then_some(Self {
+            requests: longest.least_stuck,
+            from: longest.from,
+            until: longest.until,
+        })
+    }
+}
+
+/// Intervals in a row in which something held.
+struct Span {
+    from: Nanos,
+    until: Nanos,
+    count: usize,
+    least_stuck: f64,
+}
+
+fn spans(watched: &WatchedDevice, holds: impl Fn(&DiskRates) -> bool) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut goes_on = false;
+    for (at, rates) in DiskRates::each(watched) {
+        if !holds(&rates) {
+            goes_on = false;
+            continue;
+        }
+        match spans.last_mut().filter(|_| goes_on) {
+            Some(span) => {
+                span.until = at;
+                span.count += 1;
+                span.least_stuck = span.least_stuck.min(rates.stuck);
+            }
+            None => spans.push(Span {
+                from: Nanos(at.0.saturating_sub(rates.span_ns.0)),
+                until: at,
+                count: 1,
+                least_stuck: rates.stuck,
+            }),
+        }
+        goes_on = true;
+    }
+    spans
+}
+
+/// Those below which none of the others is, at any depth.
+fn lowest<'a, T>(
+    record: &'a DiskWatch,
+    shown: Vec<(&'a WatchedDevice, T)>,
+) -> Vec<(&'a WatchedDevice, T)> {
+    let names: Vec<&PlainText> = shown
+        .iter()
+        .map(|(watched, _)| &watched.device.name)
+        .collect();
+    let is_above = |watched: &WatchedDevice| {
+        let mut open: Vec<&PlainText> = watched.device.below.iter().collect();
+        let mut seen: Vec<&PlainText> = Vec::new();
+        while let Some(name) = open.pop() {
+            if names.contains(&name) {
+                return true;
+            }
+            if !seen.contains(&name) {
+                seen.push(name);
+                let mut all = record.devices.iter();
+                let below = all.find(|one| one.device.name == *name);
+                open.extend(below.into_iter().flat_map(|one| one.device.below.iter()));
+            }
+        }
+        false
+    };
+    let above: Vec<bool> = shown.iter().map(|(watched, _)| is_above(watched)).collect();
+    let each = shown.into_iter().zip(above);
+    each.filter_map(|(one, above)| (!above).then_some(one))
+        .collect()
+}
+
+/// Devices that showed their limit.
 fn limits(record: &DiskWatch) -> Vec<Finding> {
     let shown: Vec<(&WatchedDevice, Saturation)> = record
         .devices
         .iter()
         .filter_map(|watched| Some((watched, Saturation::of(watched)?)))
         .collect();
-    let below = |watched: &WatchedDevice| {
-        shown
-            .iter()
-            .any(|(other, _)| watched.device.below.contains(&other.device.name))
-    };
-    let lowest = shown.iter().filter(|(watched, _)| !below(watched));
+    let lowest = lowest(record, shown);
     lowest
-        .map(|(watched, saturation)| limit(watched, *saturation))
+        .into_iter()
+        .map(|(watched, saturation)| limit(watched, saturation))
         .collect()
 }
 
@@ -89,48 +205,54 @@ fn figures(draft: Draft, name: &str, rates: Option<DiskRates>) -> Draft {
         .figure("mean time of a write, ms", rates.write.await_ms, name)
 }
 
-/// What the busiest of the lowest devices did, where nothing showed a limit.
+/// What the busiest of the lowest devices did, where nothing showed a limit. Its longest busy time counts, not the mean
+/// over pauses.
 fn busiest(record: &DiskWatch) -> Option<Finding> {
     let is_lowest = |watched: &&WatchedDevice| {
         let mut others = record.devices.iter();
         !others.any(|other| watched.device.below.contains(&other.device.name))
     };
     let lowest = record.devices.iter().filter(is_lowest);
-    let counted = lowest.filter_map(|watched| Some((watched, DiskRates::of(watched)?)));
-    let (watched, rates) = counted.max_by(|(_, one), (_, other)| {
+    let counted: Vec<(&WatchedDevice, DiskRates)> = lowest
+        .filter_map(|watched| Some((watched, DiskRates::of(watched)?)))
+        .collect();
+    let busy = counted.iter().filter_map(|(watched, _)| {
+        let spans = spans(watched, |rates| rates.busy.share() >= BUSY);
+        let long = spans.into_iter().filter(|span| span.count >= LONG);
+        let longest = long.max_by_key(|span| span.until.since(span.from))?;
+        let rates = DiskRates::during(watched, longest.from, longest.until)?;
+        Some((*watched, longest, rates))
+    });
+    let longest = busy.max_by_key(|(_, span, _)| span.until.since(span.from));
+    if let Some((watched, span, rates)) = longest {
+        let name = watched.device.name.as_str();
+        let sentence = format!(
+            "{name} was busy {} of the time from {:.1} to {:.1} s, at {}. That does not show whether it has room: a \
+             device that works on several requests at once is busy with one. A longer watch, while the load varies, \
+             shows whether more requests bring more",
+            busy_text(rates.busy),
+            span.from.as_secs_f64(),
+            span.until.as_secs_f64(),
+            did(&rates)
+        );
+        let draft = Draft::new("disk-busy", Severity::Note, sentence);
+        return figures(draft, name, Some(rates)).done();
+    }
+    let (watched, rates) = counted.into_iter().max_by(|(_, one), (_, other)| {
         let both = (one.busy.share(), other.busy.share());
         both.0
             .total_cmp(&both.1)
             .then(one.queue.total_cmp(&other.queue))
     })?;
     let name = watched.device.name.as_str();
-    let busy = busy_text(rates.busy);
-    let span = Nanos(rates.span_ns.0);
-    if rates.busy.share() < BUSY {
-        let sentence = format!(
-            "No device was at its limit in {:.0} s: the busiest, {name}, was busy {busy} of the time, at {}",
-            span.as_secs_f64(),
-            did(&rates)
-        );
-        return figures(
-            Draft::new("disk-room", Severity::Healthy, sentence),
-            name,
-            Some(rates),
-        )
-        .done();
-    }
     let sentence = format!(
-        "{name} was busy {busy} of the time, at {}. That does not show whether it has room: a device that works on \
-         several requests at once is busy with one. A longer watch, while the load varies, shows whether more \
-         requests bring more",
+        "No device showed a limit in {:.0} s: the busiest, {name}, was busy {} of the time, at {}",
+        rates.span_ns.as_secs_f64(),
+        busy_text(rates.busy),
         did(&rates)
     );
-    figures(
-        Draft::new("disk-busy", Severity::Note, sentence),
-        name,
-        Some(rates),
-    )
-    .done()
+    let draft = Draft::new("disk-room", Severity::Healthy, sentence);
+    figures(draft, name, Some(rates)).done()
 }
 
 /// `12 %`, or `at most 3 %`.
@@ -158,6 +280,21 @@ fn did(rates: &DiskRates) -> String {
             )
         })
         .collect();
+    let flushes = rates.flushes_per_s.filter(|flushes| *flushes > 0.0);
+    parts.extend(flushes.map(|flushes| {
+        let took = rates
+            .flush_await_ms
+            .map_or(String::new(), |ms| format!(" ({ms:.1} ms each)"));
+        format!("{flushes:.0} flushes a second{took}")
+    }));
+    let discards = rates.discard.filter(|discard| discard.per_s > 0.0);
+    parts.extend(discards.map(|discard| {
+        format!(
+            "{:.0} discards a second ({}/s)",
+            discard.per_s,
+            amount(discard.bytes_per_s)
+        )
+    }));
     if parts.is_empty() {
         parts.push("no reads or writes".to_owned());
     }
@@ -298,6 +435,48 @@ mod tests {
             .iter()
             .filter(|(_, severity, _)| *severity == Severity::Limit);
         assert_eq!(limits.count(), 1, "{said:?}");
+    }
+
+    #[test]
+    fn requests_that_do_not_end_are_a_fault_of_the_lower_device() {
+        let hangs = |mut rows: Vec<DiskTotals>| {
+            for (second, row) in rows.iter_mut().enumerate() {
+                row.in_flight = 2;
+                row.busy_ms = (second as u64 + 1) * 1000;
+            }
+            rows
+        };
+        let none = hangs(rows(&[(0, 0); 6]));
+        let disk = disks::watched(disks::device("sda", BlockKind::Disk, &[]), &none);
+        let kind = BlockKind::Partition { number: 1 };
+        let part = disks::watched(disks::device("sda1", kind, &["sda"]), &none);
+        let said = said(vec![part, disk]);
+        assert_eq!(
+            (said[0].0.as_str(), said[0].1),
+            ("disk-stuck", Severity::Fault)
+        );
+        assert_eq!(said.len(), 1, "{said:?}");
+        let expected = "sda did not answer: 2 requests under way from 1.0 to 6.0 s, and none ended";
+        assert_eq!(said[0].2, expected);
+    }
+
+    #[test]
+    fn a_busy_time_before_a_pause_is_not_averaged_away() {
+        let seconds: Vec<(u64, u64)> = (0..30)
+            .map(|at| if at < 6 { (100, 8) } else { (0, 0) })
+            .collect();
+        let said = said(vec![disk("sda", &seconds)]);
+        assert_eq!(
+            (said[0].0.as_str(), said[0].1),
+            ("disk-busy", Severity::Note)
+        );
+        assert!(
+            said[0]
+                .2
+                .starts_with("sda was busy 100 % of the time from 0.0 to 6.0 s"),
+            "{}",
+            said[0].2
+        );
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub fn reading_ids() -> impl Iterator<Item = &'static str> {
 }
 
 /// In the order of the alphabet.
-const READING_IDS: [&str; 22] = [
+const READING_IDS: [&str; 23] = [
     "capture-gaps",
     "cluster-lock",
     "cluster-state",
@@ -91,6 +91,7 @@ const READING_IDS: [&str; 22] = [
     "disk-busy",
     "disk-room",
     "disk-speed",
+    "disk-stuck",
     "figures-disagree",
     "log-errors",
     "mirror-log",

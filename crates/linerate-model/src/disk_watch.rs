@@ -219,6 +219,15 @@ impl DiskTotals {
         })
     }
 
+    /// Requests of all kinds that ended.
+    pub fn done(&self) -> u64 {
+        let discards = self.discard.map_or(0, |discard| discard.ios);
+        let flushes = self.flush.map_or(0, |(count, _)| count);
+        [self.read.ios, self.write.ios, discards, flushes]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
     /// A value for each of [`DiskTotals::COLUMNS`]; absent where the kernel does not count it.
     pub fn cells(&self) -> [Option<u64>; Self::COLUMNS.len()] {
         let discard = |value: fn(RequestTotals) -> u64| self.discard.map(value);
@@ -305,8 +314,8 @@ pub struct DiskReading {
     pub to_ns: Nanos,
     /// How much is left; absent = until stopped.
     pub left_ns: Option<Nanos>,
-    /// What each device had done then and now, in the order of [`DiskWatch::devices`].
-    pub totals: Vec<[DiskTotals; 2]>,
+    /// What each device had done then and now, in the order of [`DiskWatch::devices`]; absent where the kernel counts nothing.
+    pub totals: Vec<Option<[DiskTotals; 2]>>,
     /// What processes did since the processes were looked at before; empty where they were not looked at now.
     pub users: Vec<DiskUser>,
     /// How long ago that was.

@@ -1,32 +1,27 @@
 //! Which block devices a path is on.
 
-use std::fs;
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use linerate_kernel::inventory::Root;
 use linerate_kernel::inventory::mounts::Mount;
-use linerate_model::block::{BlockDevice, DeviceNumber};
+use linerate_model::block::{BlockDevice, BlockKind, DeviceNumber};
 use linerate_model::disk_watch::{DiskPlace, DiskPlaceKind};
 use linerate_model::plain_text::PlainText;
 
 use crate::StorageError;
 
-/// File systems whose server may not answer: their files are not looked at.
-const NETWORK: [&str; 12] = [
-    "9p",
-    "afs",
-    "ceph",
-    "cifs",
-    "fuse.glusterfs",
-    "fuse.sshfs",
-    "lustre",
-    "ncpfs",
-    "nfs",
-    "nfs4",
-    "smb3",
-    "virtiofs",
+/// File systems whose server, or program, may not answer: nothing is asked of them.
+const NETWORK: [&str; 13] = [
+    "9p", "afs", "autofs", "beegfs", "ceph", "cifs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+    "smb3", "virtiofs",
 ];
+/// Whoever does not answer in this time is not waited for: a link may lead to such a file system.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a path, or the name of a device such as `sda` or `vg0/home`, is on.
 ///
@@ -42,9 +37,7 @@ pub fn of(
         path: path.into(),
         on,
     };
-    let named = devices
-        .iter()
-        .find(|device| device.name == *path || format!("/dev/{}", device.name) == path);
+    let named = devices.iter().find(|device| is_named(device, path));
     if let Some(device) = named {
         let name = device.name.clone();
         return Ok(place(DiskPlaceKind::Device { name }));
@@ -54,16 +47,11 @@ pub fn of(
     if let Some(mount) = mount_of(&full, mounts).filter(|mount| is_network(mount)) {
         return Ok(place(file_system(mount, Vec::new())));
     }
-    let refused = |source| StorageError::Path {
-        path: path.to_owned(),
-        source,
-    };
-    let full = fs::canonicalize(&full).map_err(refused)?;
+    let (full, facts) = looked_at(path, &full)?;
     let held = mount_of(&full, mounts);
     if let Some(mount) = held.filter(|mount| is_network(mount)) {
         return Ok(place(file_system(mount, Vec::new())));
     }
-    let facts = fs::metadata(&full).map_err(refused)?;
     if facts.file_type().is_block_device() {
         let number = number(facts.rdev());
         let device = devices.iter().find(|device| device.number == number);
@@ -103,7 +91,59 @@ fn file_system(mount: &Mount, devices: Vec<PlainText>) -> DiskPlaceKind {
 }
 
 fn is_network(mount: &Mount) -> bool {
-    NETWORK.contains(&mount.kind.as_str())
+    NETWORK.contains(&mount.kind.as_str()) || mount.kind.starts_with("fuse.")
+}
+
+/// `sda`, `/dev/sda`, and of a mapped device `vg0/home`, `vg0-home`, `/dev/mapper/vg0-home`.
+fn is_named(device: &BlockDevice, path: &str) -> bool {
+    let name = path.strip_prefix("/dev/").unwrap_or(path);
+    if device.name == *name || device.name.replace('!', "/") == name {
+        return true;
+    }
+    let BlockKind::Mapped { name: mapped, .. } = &device.kind else {
+        return false;
+    };
+    let name = name.strip_prefix("mapper/").unwrap_or(name);
+    // libdm doubles the hyphens of both names and joins them by one.
+    let joined = name.split_once('/').map(|(group, volume)| {
+        format!("{}-{}", group.replace('-', "--"), volume.replace('-', "--"))
+    });
+    *mapped == *name || joined.is_some_and(|joined| *mapped == *joined)
+}
+
+/// Where a path leads, and what is there, asked by a thread that is not waited for: it ends with the program.
+fn looked_at(path: &str, full: &Path) -> Result<(PathBuf, Metadata), StorageError> {
+    let refused = |source: io::Error| {
+        if source.kind() == io::ErrorKind::NotFound && !path.contains('/') {
+            return StorageError::Nothing {
+                reason: format!(
+                    "there is no device and no file {path} here (`lsblk` lists the devices)"
+                ),
+            };
+        }
+        StorageError::Path {
+            path: path.to_owned(),
+            source,
+        }
+    };
+    let (tell, told) = mpsc::channel();
+    let asked = full.to_owned();
+    let ask = move || {
+        let found = fs::canonicalize(&asked);
+        let found = found.and_then(|full| Ok((full.clone(), fs::metadata(full)?)));
+        drop(tell.send(found));
+    };
+    let thread = std::thread::Builder::new()
+        .name("stat".to_owned())
+        .spawn(ask);
+    thread.map_err(refused)?;
+    match told.recv_timeout(PATIENCE) {
+        Ok(found) => found.map_err(refused),
+        Err(_) => Err(refused(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "its file system did not answer in 2 s; name a device (`lsblk` lists them)",
+        ))),
+    }
 }
 
 /// A path without looking at it.
@@ -162,6 +202,36 @@ mod tests {
             panic!("a folder is no device");
         };
         assert_eq!((&*kind, devices.len()), ("proc", 0));
+    }
+
+    #[test]
+    fn devices_go_by_all_their_names() {
+        let mut mapped = linerate_testing::disks::device("dm-2", BlockKind::Disk, &[]);
+        mapped.kind = BlockKind::Mapped {
+            name: "vg--a-home".into(),
+            uuid: "LVM-x".into(),
+            table: Vec::new(),
+        };
+        for name in [
+            "dm-2",
+            "/dev/dm-2",
+            "vg-a/home",
+            "/dev/vg-a/home",
+            "vg--a-home",
+            "/dev/mapper/vg--a-home",
+        ] {
+            assert!(is_named(&mapped, name), "{name}");
+        }
+        for name in ["home", "vg-a", "vg/a-home", "dm-20", ""] {
+            assert!(!is_named(&mapped, name), "{name}");
+        }
+        let raid = linerate_testing::disks::device("cciss!c0d0", BlockKind::Disk, &[]);
+        assert!(is_named(&raid, "/dev/cciss/c0d0"));
+        let error = here("sdzzz").unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no device and no file sdzzz"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use linerate_kernel::inventory::{Root, blocks};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process_io::{self, ProcessIo};
 use linerate_kernel::{clock, host};
-use linerate_model::block::{BlockDevice, DiskCounters};
+use linerate_model::block::{BlockDevice, BlockKind, DiskCounters};
 use linerate_model::disk_watch::{
     DiskPlace, DiskPlaceKind, DiskPlan, DiskReading, DiskSampling, DiskTotals, DiskUser, DiskWatch,
     WatchedDevice,
@@ -32,6 +32,8 @@ const USERS_EVERY: Nanos = Nanos::from_millis(5000);
 const MOST_USERS: usize = 20;
 /// Processes that are remembered, but for those that run.
 const MOST_SEEN: usize = 1 << 14;
+/// A device cannot have been busy for longer than time passed; the kernel's ticks are no longer than this, ms.
+const BUSY_SLACK_MS: u64 = 1000;
 /// Readings that may fail in a row.
 const MOST_FAILURES: u32 = 10;
 
@@ -127,6 +129,8 @@ struct Watched {
     also_carries: Vec<PlainText>,
     /// The kernel's counters at the last reading that had them.
     counters: Option<DiskCounters>,
+    /// Since when it is gone.
+    gone: Option<Nanos>,
     totals: DiskTotals,
     /// One for each of the rows that are kept.
     rows: Vec<DiskTotals>,
@@ -139,19 +143,33 @@ impl Watched {
             device: device.clone(),
             also_carries,
             counters: None,
+            gone: None,
             totals: DiskTotals::default(),
             rows: Vec::new(),
             replaced: 0,
         }
     }
 
-    fn read(&mut self, now: Option<&DiskCounters>) {
-        let Some(now) = now else { return };
-        if let Some(before) = self.counters.replace(*now) {
-            match self.totals.plus(&before, now) {
-                Some(totals) => self.totals = totals,
-                None => self.replaced += 1,
+    /// `now`: absent where the device is gone. `span_ms`: since the reading before.
+    fn read(&mut self, now: Option<&DiskCounters>, at: Nanos, span_ms: u64) {
+        // With `queue/iostats` off the kernel's counters stand still.
+        let Some(now) = now.filter(|_| self.device.counted != Some(false)) else {
+            if self.counters.is_some() {
+                self.gone.get_or_insert(at);
             }
+            return;
+        };
+        self.gone = None;
+        let Some(before) = self.counters.replace(*now) else {
+            self.totals.in_flight = u64::try_from(now.in_flight).unwrap_or(0);
+            return;
+        };
+        // Another device of the same name may have done more than the one before, in less time.
+        let busy_ms = u64::from(now.busy_ms.wrapping_sub(before.busy_ms));
+        let is_possible = busy_ms <= span_ms.saturating_mul(2).saturating_add(BUSY_SLACK_MS);
+        match self.totals.plus(&before, now).filter(|_| is_possible) {
+            Some(totals) => self.totals = totals,
+            None => self.replaced += 1,
         }
     }
 }
@@ -215,14 +233,51 @@ impl<'a> Watcher<'a> {
         let silent = self.devices.iter().filter(|one| one.counters.is_none());
         let names: Vec<&str> = silent.map(|one| one.device.name.as_str()).collect();
         if !names.is_empty() {
-            self.notes.push(Note {
-                id: "not-in-diskstats".into(),
-                text: format!(
-                    "{} not in /proc/diskstats: the kernel counts nothing of what they do",
-                    names.join(", ")
-                )
-                .into(),
-            });
+            let text = format!(
+                "the kernel counts nothing of what these do (not in /proc/diskstats, or queue/iostats is 0): {}",
+                names.join(", ")
+            );
+            self.note("not-counted", text);
+        }
+    }
+
+    fn note(&mut self, id: &str, text: String) {
+        self.notes.push(Note {
+            id: id.into(),
+            text: text.into(),
+        });
+    }
+
+    /// What became different while devices were watched: some are gone, some are new, an array copies.
+    fn note_changes(&mut self) {
+        let gone = self.devices.iter().filter_map(|one| {
+            let since = one.gone?.as_secs_f64();
+            Some(format!("{} after {since:.0} s", one.device.name))
+        });
+        let gone: Vec<String> = gone.collect();
+        if !gone.is_empty() {
+            self.note(
+                "gone",
+                format!("removed while it was watched: {}", gone.join(", ")),
+            );
+        }
+        let Ok(stack) = Stack::read(&self.root) else {
+            return;
+        };
+        for one in &mut self.devices {
+            let now = stack
+                .devices()
+                .iter()
+                .find(|now| now.name == one.device.name);
+            if let Some(now) = now.filter(|now| is_copying(&now.kind)) {
+                one.device.kind = now.kind.clone();
+            }
+        }
+        let known = |name: &PlainText| self.devices.iter().any(|one| one.device.name == *name);
+        let new = stack.in_use().into_iter().filter(|now| !known(&now.name));
+        let new: Vec<String> = new.map(|now| now.name.to_string()).collect();
+        if self.places.is_empty() && !new.is_empty() {
+            self.note("new", format!("new, and not watched: {}", new.join(", ")));
         }
     }
 
@@ -278,7 +333,8 @@ impl<'a> Watcher<'a> {
         self.read()?;
         self.keep(last);
         let now = self.devices.iter().map(|one| one.totals);
-        let totals = before.into_iter().zip(now);
+        let counted = self.devices.iter().map(|one| one.counters.is_some());
+        let totals = before.into_iter().zip(now).zip(counted);
         let (users, users_ns) = if last || self.users.is_due(self.read_at) {
             let since = self.users.looked;
             (self.users.look(self.read_at), self.read_at.since(since))
@@ -289,7 +345,9 @@ impl<'a> Watcher<'a> {
             from_ns: from.since(self.start),
             to_ns: self.read_at.since(self.start),
             left_ns: end.map(|end| end.since(self.read_at)),
-            totals: totals.map(|(before, now)| [before, now]).collect(),
+            totals: totals
+                .map(|((before, now), counted)| counted.then_some([before, now]))
+                .collect(),
             users,
             users_ns,
         })
@@ -297,15 +355,23 @@ impl<'a> Watcher<'a> {
 
     fn read(&mut self) -> Result<(), String> {
         let counters = blocks::counters(&self.root)?;
-        self.read_at = clock::monotonic();
+        let now = clock::monotonic();
+        let span_ms = now.since(self.read_at).0 / 1_000_000;
+        self.read_at = now;
         self.sampling.readings += 1;
         let by_name: HashMap<PlainText, DiskCounters> = counters.into_iter().collect();
+        let at = now.since(self.start);
         for one in &mut self.devices {
-            one.read(by_name.get(&one.device.name));
+            // sysfs writes `cciss!c0d0`, diskstats `cciss/c0d0`.
+            let name = one.device.name.as_str();
+            let found = by_name
+                .get(name)
+                .or_else(|| by_name.get(name.replace('!', "/").as_str()));
+            one.read(found, at, span_ms);
         }
         if self.at_ns.is_empty() {
             for one in &mut self.devices {
-                one.rows.push(DiskTotals::default());
+                one.rows.push(one.totals);
             }
         }
         Ok(())
@@ -335,6 +401,7 @@ impl<'a> Watcher<'a> {
 
     fn finish(mut self, ended: Ended) -> DiskWatch {
         self.sampling.cpu_ns = clock::thread_cpu().since(self.cpu).0;
+        self.note_changes();
         let devices = self.devices.into_iter().map(|one| WatchedDevice {
             samples: series(&self.at_ns, &one.rows, one.counters.is_some()),
             device: one.device,
@@ -360,6 +427,10 @@ impl<'a> Watcher<'a> {
             notes: self.notes,
         }
     }
+}
+
+fn is_copying(kind: &BlockKind) -> bool {
+    matches!(kind, BlockKind::Md { doing: Some(_), .. })
 }
 
 /// The first row and every second one after it.
@@ -536,6 +607,7 @@ mod tests {
         for disk in 0..disks {
             let device = folder.path().join(format!("sys/class/block/sd{disk}"));
             fs::create_dir_all(device.join("queue")).unwrap();
+            fs::create_dir_all(device.join("mq/0")).unwrap();
             fs::write(device.join("dev"), format!("8:{disk}")).unwrap();
             fs::write(device.join("size"), "2048").unwrap();
             fs::write(device.join("queue/nr_requests"), "64").unwrap();
@@ -578,7 +650,7 @@ mod tests {
         let stop = writer.as_fd();
         let seen = run_on(root, &plan(&["sd1"], 200), stop, &mut |devices, reading| {
             assert_eq!(devices.len(), 1);
-            let [before, now] = reading.totals[0];
+            let [before, now] = reading.totals[0].unwrap();
             told += now.write.ios - before.write.ios;
             count += 10;
             counters(folder.path(), 3, count);

@@ -59,7 +59,7 @@ pub fn accounts(devices: &[WatchedDevice]) -> Vec<Account> {
     accounts
 }
 
-/// The watched devices, and which stands on which: a partition is the end of the way down, since its disk carries others.
+/// The watched devices, and which stands on which, down to partitions and loop devices.
 struct Levels<'a> {
     devices: BTreeMap<&'a str, &'a WatchedDevice>,
     above: BTreeMap<&'a str, Vec<&'a str>>,
@@ -85,7 +85,7 @@ impl<'a> Levels<'a> {
             }
         }
         let devices = devices.iter().map(|watched| &watched.device);
-        let parts = devices.filter(|device| is_partition(device));
+        let parts = devices.filter(|device| matches!(device.kind, BlockKind::Partition { .. }));
         let disks = parts.flat_map(|part| part.below.iter().map(PlainText::as_str));
         levels.parted = disks.collect();
         levels
@@ -93,7 +93,7 @@ impl<'a> Levels<'a> {
 
     fn below(&self, name: &str) -> impl Iterator<Item = &'a str> {
         let device = self.devices.get(name).map(|watched| &watched.device);
-        let whole = device.filter(|device| !is_partition(device));
+        let whole = device.filter(|device| !ends_the_way(device));
         let below = whole.into_iter().flat_map(|device| device.below.iter());
         below.filter_map(|name| Some(self.devices.get_key_value(name.as_str())?.0).copied())
     }
@@ -205,9 +205,12 @@ impl<'a> Levels<'a> {
     }
 }
 
-/// A partition is where the way down ends.
-const fn is_partition(device: &BlockDevice) -> bool {
-    matches!(device.kind, BlockKind::Partition { .. })
+/// A partition's disk carries others, and a loop device's file is one of many on its file system.
+const fn ends_the_way(device: &BlockDevice) -> bool {
+    matches!(
+        device.kind,
+        BlockKind::Partition { .. } | BlockKind::Loop { .. }
+    )
 }
 
 /// The least and the most of all.
@@ -252,12 +255,9 @@ fn own_factor<'a>(
             }
             exactly(1.0)
         }
-        BlockKind::Partition { .. }
-        | BlockKind::Disk
-        | BlockKind::NvmeMultipath
-        | BlockKind::Drbd => exactly(1.0),
-        // The file system below writes its own metadata and its journal.
-        BlockKind::Loop { .. } | BlockKind::Memory | BlockKind::Network => None,
+        BlockKind::Partition { .. } | BlockKind::NvmeMultipath | BlockKind::Drbd => exactly(1.0),
+        // Something below that this build does not know, as bcache: its cache is written, and the disk later.
+        BlockKind::Disk | BlockKind::Loop { .. } | BlockKind::Memory | BlockKind::Network => None,
     }
 }
 

@@ -27,6 +27,8 @@ pub struct DiskRates {
     /// Requests under way on average, those in the scheduler's queue included. From Linux 5.0 on it is the sum of what
     /// requests took, which is booked when they end.
     pub queue: f64,
+    /// Requests that were under way at both ends while none ended.
+    pub stuck: f64,
     /// How much of the time at least one was.
     pub busy: Busy,
 }
@@ -107,6 +109,12 @@ impl DiskRates {
         let grown = |now: u64, before: u64| now.saturating_sub(before) as f64;
         let flush = now.flush.map(|now| (before.flush.unwrap_or_default(), now));
         let weighted_ms = grown(now.weighted_ms, before.weighted_ms);
+        let busy_ms = grown(now.busy_ms, before.busy_ms);
+        // What is under way at either end is in the busy time and not yet in the sum of what requests took.
+        let idle = before.in_flight == 0 && now.in_flight == 0;
+        let none_ended = now.done() == before.done();
+        let stuck = before.in_flight.min(now.in_flight);
+        let stuck = if none_ended { stuck as f64 } else { 0.0 };
         Some(Self {
             span_ns: span,
             read: RequestRates::between(before.read, now.read, seconds),
@@ -119,13 +127,20 @@ impl DiskRates {
                 let count = grown(now.0, before.0);
                 (count > 0.0).then(|| grown(now.1, before.1) / count)
             }),
-            queue: weighted_ms / (seconds * 1e3),
-            busy: Busy::of(
-                grown(now.busy_ms, before.busy_ms),
-                weighted_ms,
-                seconds * 1e3,
-            ),
+            queue: (weighted_ms / (seconds * 1e3)).max(stuck),
+            stuck,
+            busy: if idle {
+                Busy::of(busy_ms, weighted_ms, seconds * 1e3)
+            } else {
+                Busy::Share((busy_ms / (seconds * 1e3)).min(1.0))
+            },
         })
+    }
+
+    /// Whether it did something, or has something to do.
+    pub fn is_active(&self) -> bool {
+        let flushes = self.flushes_per_s.unwrap_or(0.0);
+        self.requests_per_s() > 0.0 || self.queue > 0.0 || flushes > 0.0
     }
 
     /// Over all the time that a device was watched; `None` where the kernel counted nothing.
@@ -135,6 +150,15 @@ impl DiskRates {
         let ends = DiskTotals::at(&watched.samples, 0).zip(DiskTotals::at(&watched.samples, last));
         let (before, now) = ends?;
         Self::between(&before, &now, Nanos(at[last].saturating_sub(at[0])))
+    }
+
+    /// Between two instants at which there are samples; `None` where there are none.
+    pub fn during(watched: &WatchedDevice, from: Nanos, until: Nanos) -> Option<Self> {
+        let at = watched.samples.at_ns();
+        let [first, last] = [from, until].map(|instant| at.binary_search(&instant.0).ok());
+        let before = DiskTotals::at(&watched.samples, first?)?;
+        let now = DiskTotals::at(&watched.samples, last?)?;
+        Self::between(&before, &now, Nanos(until.since(from).0))
     }
 
     /// Those of each interval between two samples.

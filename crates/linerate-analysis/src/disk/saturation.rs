@@ -18,8 +18,13 @@ const LEAST_INTERVALS: usize = 9;
 const WAITING: f64 = 1.0;
 /// How much longer the long queues are, at least.
 const LONGER: f64 = 2.0;
-/// A rate that grows by less is flat.
+/// A rate that changes by less is flat.
 const FLAT: f64 = 1.1;
+/// Loads are alike whose share of reads and whose mean size differ by no more than this, the size as a factor.
+const ALIKE_SHARE: f64 = 0.1;
+const ALIKE_SIZE: f64 = 1.25;
+/// A device that rests for more of the time is not at its limit.
+const BUSY: f64 = 0.9;
 /// How much longer a request takes then, at least.
 const SLOWER: f64 = 1.5;
 
@@ -86,9 +91,22 @@ fn rate_flat(watched: &WatchedDevice) -> Option<Saturation> {
     let requests_per_s = both(DiskRates::requests_per_s);
     let bytes_per_s = both(DiskRates::bytes_per_s);
     // Little's law, over all kinds of requests.
-    let await_ms = both(|rates| rates.queue / rates.requests_per_s().max(f64::MIN_POSITIVE) * 1e3);
+    let await_ms = both(|rates| {
+        let flushes = rates.flushes_per_s.unwrap_or(0.0);
+        rates.queue / (rates.requests_per_s() + flushes).max(f64::MIN_POSITIVE) * 1e3
+    });
+    let reads = both(|rates| rates.read.per_s / rates.requests_per_s().max(f64::MIN_POSITIVE));
+    let sizes = both(|rates| rates.bytes_per_s() / rates.requests_per_s().max(f64::MIN_POSITIVE));
     let grows = |[less, more]: [f64; 2], by: f64| more >= less * by;
-    let is_flat = !grows(requests_per_s, FLAT) && !grows(bytes_per_s, FLAT);
+    let differ = |[one, other]: [f64; 2], by: f64| one >= other * by || other >= one * by;
+    let is_alike = (reads[0] - reads[1]).abs() <= ALIKE_SHARE && !differ(sizes, ALIKE_SIZE);
+    let is_busy = both(|rates| rates.busy.share())
+        .iter()
+        .all(|share| *share >= BUSY);
+    if !is_alike || !is_busy {
+        return None;
+    }
+    let is_flat = !differ(requests_per_s, FLAT) && !differ(bytes_per_s, FLAT);
     (grows(queue, LONGER) && grows(await_ms, SLOWER) && is_flat).then_some(Saturation::RateFlat {
         requests_per_s,
         bytes_per_s,
@@ -141,6 +159,31 @@ mod tests {
             panic!("it is at its limit");
         };
         assert!(queue[1] > 7.0 * queue[0] && await_ms[1] > 7.0 * await_ms[0]);
+    }
+
+    #[test]
+    fn another_kind_of_work_is_not_compared() {
+        // Small reads, then fewer large ones: the load changed.
+        let mut watched = device(&[(2000, 2.0, 2); 12]);
+        let few = device(&[(120, 16.0, 2); 12]);
+        let rows = |watched: &WatchedDevice| -> Vec<DiskTotals> {
+            let all = (0..12).filter_map(|row| DiskTotals::at(&watched.samples, row));
+            all.collect()
+        };
+        let (mut all, base) = (rows(&watched), rows(&watched)[11]);
+        all.extend(rows(&few).iter().map(|row| DiskTotals {
+            read: RequestTotals {
+                ios: base.read.ios + row.read.ios,
+                merges: 0,
+                bytes: base.read.bytes + row.read.ios * 1_048_576,
+                ms: base.read.ms + row.read.ms,
+            },
+            busy_ms: base.busy_ms + row.busy_ms,
+            weighted_ms: base.weighted_ms + row.weighted_ms,
+            ..*row
+        }));
+        watched = disks::watched(watched.device, &all);
+        assert_eq!(Saturation::of(&watched), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The report for people: the verdict, the devices as stacks, the account of what was written, who used them.
 
-use linerate_analysis::disk::Account;
+use linerate_analysis::disk::{Account, DiskRates};
 use linerate_model::disk_watch::{DiskPlace, DiskPlaceKind, DiskUser};
 use linerate_model::observation::Ended;
 use linerate_model::plain_text::PlainText;
@@ -119,6 +119,9 @@ fn devices(page: &mut Page, view: &DiskWatchView<'_>) {
             .as_ref()
             .map_or_else(|| "   the kernel counts nothing of it".to_owned(), figures);
         page.line(&format!("{name:<18} {text}"));
+        if let Some(more) = one.rates.as_ref().and_then(others) {
+            page.line(&format!("{:<18} {more}", ""));
+        }
     }
     let more = listed.len().saturating_sub(LISTED);
     let idle = view.devices.len() - listed.len();
@@ -180,6 +183,32 @@ fn booked(page: &mut Page, account: &Account) {
     );
 }
 
+/// Flushes, discards and mean sizes, where there are any.
+fn others(rates: &DiskRates) -> Option<String> {
+    let each = |ms: Option<f64>| words::with(ms, |ms| format!(", {ms:.2} ms each"));
+    let mut parts = Vec::new();
+    let sizes = [(rates.read, "reads"), (rates.write, "writes")];
+    parts.extend(
+        sizes
+            .iter()
+            .filter_map(|(one, kind)| Some(format!("{kind} of {}", Bytes(whole(one.mean_bytes?))))),
+    );
+    let flushes = rates.flushes_per_s.filter(|flushes| *flushes > 0.0);
+    parts.extend(
+        flushes.map(|flushes| format!("{flushes:.1} flushes/s{}", each(rates.flush_await_ms))),
+    );
+    let discards = rates.discard.filter(|discard| discard.per_s > 0.0);
+    parts.extend(discards.map(|discard| {
+        let amount = Bytes(whole(discard.bytes_per_s));
+        format!(
+            "{:.1} discards/s of {amount}/s{}",
+            discard.per_s,
+            each(discard.await_ms)
+        )
+    }));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 fn users(page: &mut Page, view: &DiskWatchView<'_>) {
     let record = view.record;
     let seconds = record.end_ns.since(record.start_ns).as_secs_f64();
@@ -194,12 +223,16 @@ fn users(page: &mut Page, view: &DiskWatchView<'_>) {
     }
     if record.unreadable_users > 0 {
         lines.push(format!(
-            "{} of other users could not be asked; root can",
+            "{} could not be asked: those of other users tell only root",
             record.unreadable_users
         ));
     }
     for (number, line) in lines.iter().enumerate() {
-        page.entry(words::when(number == 0, "Processes"), line);
+        let first = words::when(number == 0, "on any disk: ");
+        page.entry(
+            words::when(number == 0, "Processes"),
+            &format!("{first}{line}"),
+        );
     }
 }
 
@@ -231,7 +264,7 @@ fn remarks(page: &mut Page, view: &DiskWatchView<'_>) {
     }
     let thinned = record.devices.iter().map(|one| one.thinned).max();
     if let Some(every) = thinned.filter(|every| *every > 1) {
-        let text = format!("every {every}th sample was kept, to bound the memory");
+        let text = format!("one of {every} samples was kept, to bound the memory");
         page.entry("Note", &text);
     }
     let span = record.end_ns.since(record.start_ns);

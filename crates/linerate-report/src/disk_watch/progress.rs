@@ -54,7 +54,7 @@ fn busy(busy: Busy) -> String {
 }
 
 fn rates_of(reading: &DiskReading, place: usize) -> Option<DiskRates> {
-    let [before, now] = reading.totals.get(place)?;
+    let [before, now] = reading.totals.get(place)?.as_ref()?;
     DiskRates::between(before, now, Nanos(reading.to_ns.since(reading.from_ns).0))
 }
 
@@ -68,7 +68,8 @@ pub fn line(devices: &[BlockDevice], reading: &DiskReading) -> String {
     let at = format!("{:>8.2} s", reading.to_ns.as_secs_f64());
     let moving = devices.iter().enumerate().filter_map(|(place, device)| {
         let rates = rates_of(reading, place)?;
-        (rates.requests_per_s() > 0.0 || rates.queue > 0.0)
+        rates
+            .is_active()
             .then(|| format!("{at}  {:<10} {}", device.name, figures(&rates)))
     });
     let lines: Vec<String> = moving.collect();
@@ -110,7 +111,7 @@ pub fn table(
         .filter_map(|(place, depth)| {
             let rates = rates_of(reading, place)?;
             let name = format!("{}{}", "  ".repeat(depth), devices[place].name);
-            let moves = rates.requests_per_s() > 0.0;
+            let moves = rates.is_active();
             Some((format!("{name:<18} {}", figures(&rates)), moves))
         })
         .collect();

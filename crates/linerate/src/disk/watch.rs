@@ -15,8 +15,8 @@ use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns, rows};
 use crate::signals;
 
-/// Between two samples: the least and the most.
-const INTERVALS: [Nanos; 2] = [Nanos::from_millis(10), Nanos::from_millis(3_600_000)];
+/// Between two samples: the least and the most. The kernel counts busy time in ticks of up to 10 ms.
+const INTERVALS: [Nanos; 2] = [Nanos::from_millis(100), Nanos::from_millis(3_600_000)];
 
 // `linerate disk watch`.
 #[derive(Args, Debug, Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct DiskWatchArguments {
     /// Seconds to watch [default: until Ctrl-C]
     #[arg(short = 't', long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<Nanos>,
-    /// Time between two readings, 10ms to 1h
+    /// Time between two readings, 100ms to 1h
     #[arg(short = 'i', long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     interval: Nanos,
     /// Save the record to this file; `linerate show` and `explain` read it

@@ -69,7 +69,7 @@ fn a_stop_ends_it_with_its_report() {
     if on_disk("a_stop_ends_it_with_its_report").is_none() {
         return;
     }
-    let running = start(&mut linerate("disk watch -i 50ms --json-stream"));
+    let running = start(&mut linerate("disk watch -i 100ms --json-stream"));
     assert!(wait_until(LONG, || running.out().contains("interval")));
     running.signal("INT");
     let done = running.wait(LONG).expect(0);
@@ -86,7 +86,7 @@ fn what_cannot_be_watched_says_why() {
     for (words, code, why) in [
         ("/proc", 5, "no block device of this host"),
         ("/no/such/file", 5, "cannot look at /no/such/file"),
-        ("-i 1ms", 2, "10.0 ms to"),
+        ("-i 1ms", 2, "100 ms to"),
         ("-t 0", 2, "0 seconds"),
         ("-i none", 2, "--interval"),
     ] {
