@@ -75,6 +75,14 @@ needs! {
     Ping = "ping",
     /// Filters of system calls.
     Seccomp = "seccomp",
+    /// `io_uring`.
+    Ring = "io-uring",
+    /// The system call `cachestat`.
+    Cachestat = "cachestat",
+    /// Direct I/O on the file system of the tests.
+    DirectIo = "direct-io",
+    /// Loop devices and file systems on them.
+    LoopDevices = "loop",
     /// A pipe of 2 MiB.
     Pipes = "pipes",
     /// Tests that run at a niceness of at most 15.
