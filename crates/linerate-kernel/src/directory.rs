@@ -172,7 +172,10 @@ impl Directory {
         };
         // Kernels before 3.11 take it for a directory that is to be written.
         let unknown = [libc::EOPNOTSUPP, libc::EISDIR, libc::EINVAL];
-        if !refused.raw_os_error().is_some_and(|code| unknown.contains(&code)) {
+        if !refused
+            .raw_os_error()
+            .is_some_and(|code| unknown.contains(&code))
+        {
             return Err(refused);
         }
         let mut random_bytes = [0; 8];
@@ -441,7 +444,10 @@ mod tests {
         let mut file = held.nameless(0o600).unwrap();
         file.write_all(b"text").unwrap();
         assert_eq!(names(folder.path()), Vec::<String>::new());
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
+        assert_eq!(
+            file.metadata().unwrap().permissions().mode() & 0o7777,
+            0o600
+        );
         assert_eq!(file.metadata().unwrap().nlink(), 0);
     }
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
 
 use linerate_model::block::DeviceNumber;
 use linerate_model::plain_text::PlainText;
@@ -28,6 +29,8 @@ pub struct FileSystem {
     pub name: Option<PlainText>,
     /// Where it is mounted.
     pub mounted_at: Option<PlainText>,
+    /// Of an overlay: the directory that takes its writes, as its mount names it.
+    pub upper: Option<PathBuf>,
     /// Its size.
     pub size: Bytes,
     /// What this user may still write.
@@ -46,9 +49,16 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
     let descriptor = descriptor.as_fd();
     let kind = fstatfs(descriptor)?;
     let room = fstatvfs(descriptor)?;
-    let facts = statx(descriptor, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+    let facts = statx(
+        descriptor,
+        c"",
+        AtFlags::EMPTY_PATH,
+        StatxFlags::BASIC_STATS,
+    )?;
     let mount = mount_of(descriptor.as_raw_fd());
-    let (mounted_at, name) = mount.map_or((None, None), |(at, name)| (Some(at), Some(name)));
+    let (mounted_at, name, upper) = mount.map_or((None, None, None), |mount| {
+        (Some(mount.at), Some(mount.kind), mount.upper)
+    });
     #[expect(
         clippy::cast_possible_truncation,
         clippy::unnecessary_cast,
@@ -59,6 +69,7 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
         magic,
         name,
         mounted_at,
+        upper,
         size: Bytes(room.f_blocks.saturating_mul(room.f_frsize)),
         free: Bytes(room.f_bavail.saturating_mul(room.f_frsize)),
         read_only: room.f_flag.contains(StatVfsMountFlags::RDONLY),
@@ -70,26 +81,47 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
 }
 
 /// Where the mount of a descriptor is and of which kind, by its number (proc_pid_fdinfo(5), proc_pid_mountinfo(5)).
-fn mount_of(descriptor: i32) -> Option<(PlainText, PlainText)> {
+fn mount_of(descriptor: i32) -> Option<Mount> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
     let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     mount_in(&mounts, number.trim())
 }
 
-fn mount_in(mounts: &str, number: &str) -> Option<(PlainText, PlainText)> {
+/// A line of mountinfo, as far as it is of interest.
+struct Mount {
+    at: PlainText,
+    kind: PlainText,
+    upper: Option<PathBuf>,
+}
+
+fn mount_in(mounts: &str, number: &str) -> Option<Mount> {
     let line = mounts
         .lines()
         .find(|line| line.split(' ').next() == Some(number))?;
     let (front, back) = line.split_once(" - ")?;
-    let at = front.split(' ').nth(4)?;
-    Some((without_escapes(at).into(), back.split(' ').next()?.into()))
+    let mut back = back.split(' ');
+    let kind = back.next()?.into();
+    let options = back.nth(1).unwrap_or_default();
+    let upper = options
+        .split(',')
+        .find_map(|option| option.strip_prefix("upperdir="));
+    Some(Mount {
+        at: without_escapes(front.split(' ').nth(4)?).into(),
+        kind,
+        upper: upper.map(|path| without_escapes(path).into()),
+    })
 }
 
 /// Blanks and the like are three octal digits behind a backslash.
 fn without_escapes(text: &str) -> String {
     let mut plain = text.to_owned();
-    for (escape, letter) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+    for (escape, letter) in [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ] {
         plain = plain.replace(escape, letter);
     }
     plain
@@ -181,9 +213,9 @@ pub fn cached(file: &File, length: Bytes) -> io::Result<Bytes> {
         )
     };
     check(i32::try_from(result).unwrap_or(-1))?;
-    Ok(Bytes(counts[0].saturating_mul(
-        rustix::param::page_size() as u64,
-    )))
+    Ok(Bytes(
+        counts[0].saturating_mul(rustix::param::page_size() as u64),
+    ))
 }
 
 #[cfg(test)]
@@ -195,10 +227,17 @@ mod tests {
     #[test]
     fn a_mount_is_found_by_its_number() {
         let mounts = "22 27 0:21 / /proc rw - proc proc rw\n\
-            221 27 8:1 /a /mnt/a\\040b rw,relatime shared:1 - ext4 /dev/sda1 rw\n";
-        let (at, name) = mount_in(mounts, "221").unwrap();
-        assert_eq!((at.as_str(), name.as_str()), ("/mnt/a b", "ext4"));
-        assert_eq!(mount_in(mounts, "2"), None);
+            221 27 8:1 /a /mnt/a\\040b rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+            5 27 0:9 / / rw - overlay overlay rw,lowerdir=/ro,upperdir=/run/up,workdir=/run/w\n";
+        let mount = mount_in(mounts, "221").unwrap();
+        assert_eq!(
+            (mount.at.as_str(), mount.kind.as_str()),
+            ("/mnt/a b", "ext4")
+        );
+        assert_eq!(mount.upper, None);
+        let upper = mount_in(mounts, "5").unwrap().upper;
+        assert_eq!(upper, Some(PathBuf::from("/run/up")));
+        assert!(mount_in(mounts, "2").is_none());
         let proc = of(File::open("/proc").unwrap()).unwrap();
         assert_eq!(proc.magic, 0x9fa0, "PROC_SUPER_MAGIC");
         assert_eq!(proc.name.as_deref(), Some("proc"));

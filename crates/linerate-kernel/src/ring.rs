@@ -279,7 +279,11 @@ mod tests {
         assert!(matches!(next(&mut ring), RingEvent::Done(0, Ok(8192))));
         ring.read(1, 4096, 8192).unwrap();
         assert!(matches!(next(&mut ring), RingEvent::Done(1, Ok(4096))));
-        assert!(ring.buffer(1).unwrap()[..4096].iter().all(|byte| *byte == 7));
+        assert!(
+            ring.buffer(1).unwrap()[..4096]
+                .iter()
+                .all(|byte| *byte == 7)
+        );
         let mut first = [1; 4];
         file.read_exact_at(&mut first, 0).unwrap();
         assert_eq!(first, [0; 4]);

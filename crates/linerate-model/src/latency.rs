@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn every_value_is_in_its_bucket_and_buckets_are_narrow() {
         let near = |power: u32| [0, 1, 2].map(|more| (1_u64 << power) - 1 + more);
-        for value in (0..63).flat_map(near).chain([12_345, 999_999_999, u64::MAX]) {
+        for value in (0..63)
+            .flat_map(near)
+            .chain([12_345, 999_999_999, u64::MAX])
+        {
             let at = bucket(value);
             assert!(lower(at) <= value && value <= upper(at), "{value}");
             let width = (upper(at) - lower(at)) as f64;
@@ -172,7 +175,10 @@ mod tests {
         }
         for (share, value) in [(0.5, 5e6), (0.99, 9.9e6), (0.999, 9.99e6)] {
             let found = all.quantile(share).unwrap().0 as f64;
-            assert!((0.0..0.032).contains(&(found / value - 1.0)), "{share}: {found}");
+            assert!(
+                (0.0..0.032).contains(&(found / value - 1.0)),
+                "{share}: {found}"
+            );
         }
         assert_eq!(all.quantile(1.0), Some(Nanos(10_000_000)));
         assert_eq!(all.mean(), Some(Nanos(5_000_500)));
