@@ -67,6 +67,10 @@ pub struct ChildSettings<'a> {
     pub nice: i32,
     /// How it ends with the thread that started it.
     pub bond: Bond,
+    /// A descriptor of ours that it has as well, by the same number.
+    pub kept: Option<BorrowedFd<'a>>,
+    /// It makes no file larger than this (`RLIMIT_FSIZE`); `None`: as ours.
+    pub largest_file: Option<Bytes>,
 }
 
 /// Lets every signal act on the calling thread. A child inherits what its parent has blocked (to read it from a
@@ -89,6 +93,8 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
         mask.set(*cpu);
     }
     let is_bound = !settings.cpus.is_empty();
+    let kept = settings.kept.map(|fd| fd.as_raw_fd());
+    let largest = settings.largest_file;
     let parent = getpid();
     let bind = move || {
         unblock_all()?;
@@ -102,6 +108,15 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
         }
         if nice != 0 {
             be_nicer(nice)?;
+        }
+        if let Some(fd) = kept {
+            // SAFETY: the descriptor is borrowed until the child has started.
+            fcntl_setfd(unsafe { BorrowedFd::borrow_raw(fd) }, FdFlags::empty())?;
+        }
+        if let Some(Bytes(largest)) = largest {
+            let mut limit = getrlimit(Resource::Fsize);
+            limit.current = Some(limit.maximum.map_or(largest, |most| most.min(largest)));
+            setrlimit(Resource::Fsize, limit)?;
         }
         set_parent_process_death_signal(Some(death))?;
         // The parent may have ended before the line above.
@@ -230,6 +245,16 @@ fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
     Some(Nanos(
         (user + system).checked_mul(1_000_000_000)? / ticks_per_second.max(1),
     ))
+}
+
+/// Bytes that a process had the kernel write to disks, or will have (`write_bytes` of `/proc/PID/io`). `None` for processes of
+/// other users, and those that are gone.
+pub fn written(pid: u32) -> Option<Bytes> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let number = text
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes:"));
+    number?.trim().parse().ok().map(Bytes)
 }
 
 /// The most memory that this process had resident at once since it started its program (`VmHWM` of

@@ -264,6 +264,8 @@ pub enum ProbeEnd {
     Budget,
     /// Requests did not end in time.
     NoAnswer,
+    /// What was written could not be kept for the budget.
+    NoAccount,
     /// The kernel refused a request.
     Failed {
         /// Its error: ENOSPC, EIO, EDQUOT …

@@ -20,6 +20,7 @@ use crate::agent::AgentArguments;
 use crate::archive::arguments::ArchiveArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
+use crate::disk::DiskArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
@@ -83,6 +84,8 @@ pub(crate) enum Command {
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),
+    /// Measure how fast a directory's disk is
+    Disk(Box<DiskArguments>),
     /// Describe this host, audit it for a task, compare two hosts
     Host(Box<HostArguments>),
     /// Change a host's settings with automatic rollback: plan, apply, confirm, revert, persist

@@ -11,6 +11,7 @@ mod arguments;
 mod between;
 mod compare;
 mod counter_test;
+mod disk;
 mod expect;
 mod explain;
 mod host;
@@ -76,6 +77,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Hub(arguments) => hub::run(&arguments, printer),
         Command::Archive(arguments) => archive::run(&arguments, printer),
         Command::HostLimit(arguments) => host_limit::run(&arguments, printer),
+        Command::Disk(arguments) => disk::run(&arguments, printer),
         Command::Host(arguments) => host::run(*arguments, printer),
         Command::Tune(arguments) => tune::run(*arguments, printer),
         Command::Prove(arguments) => prove::run(&arguments, printer),

@@ -128,16 +128,6 @@ pub enum ProbeError {
         /// Why.
         source: io::Error,
     },
-    /// The kernel refused something else.
-    #[error("cannot {operation} the file of the probe in {}: {source}", folder.display())]
-    Kernel {
-        /// What was tried.
-        operation: &'static str,
-        /// The directory.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
     /// fio cannot be run on this job file.
     #[error("{}: {why}", file.display())]
     Fio {

@@ -2,6 +2,7 @@
 //! process, however that ends.
 
 mod error;
+pub mod fio;
 mod load;
 mod meter;
 mod noise;
@@ -11,7 +12,7 @@ mod scratch;
 mod thread_load;
 mod wear;
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 
 use linerate_kernel::inventory::{Root, blocks};
@@ -19,11 +20,12 @@ use linerate_kernel::{clock, file_system, host};
 use linerate_model::block::{DiskCounters, SECTOR};
 use linerate_model::probe::{
     DeviceWork, Direct, Layout, Pattern, PatternRun, Probe, ProbeEnd, SCHEMA_VERSION, Spindles,
-    Wear,
+    TICK, Wear,
 };
 use linerate_model::units::{Bytes, Nanos};
 
 pub use error::ProbeError;
+use fio::FioOutput;
 use load::{Done, Task};
 use place::Place;
 use scratch::Scratch;
@@ -55,6 +57,8 @@ pub struct Request {
     pub state: PathBuf,
     /// What the user says the disk is made of.
     pub spindles: Option<Spindles>,
+    /// A job for fio, run in the same file behind the patterns, and the longest time that it may take.
+    pub fio: Option<(fio::Job, Nanos)>,
 }
 
 /// What happens while it happens.
@@ -69,11 +73,13 @@ pub enum Progress {
         /// Requests a second in the last second.
         rate: f64,
     },
+    /// fio runs.
+    Fio,
 }
 
 /// Probes a directory. It ends early, with what was measured, when `stop` becomes readable, when the disk reports an error
 /// or no room, and when the day's budget is used up. No pattern takes longer than 2 s, its time, and what the disk takes for
-/// what it holds, at most 10 s (an fsync at most 120 s).
+/// what it holds, at most 10 s (an fsync at most 120 s). What fio printed is given back as it is, or why it did not run.
 ///
 /// # Errors
 /// Where the directory is not to be probed, and where the file cannot be made.
@@ -81,25 +87,35 @@ pub fn run(
     request: &Request,
     stop: BorrowedFd<'_>,
     tell: &mut dyn FnMut(Progress),
-) -> Result<Probe, ProbeError> {
+) -> Result<(Probe, Option<Result<FioOutput, ProbeError>>), ProbeError> {
     let place = place::look(&request.folder, request.network)?;
     let size = place::file_size(&request.folder, &place.facts, request.size)?;
+    if let Some((job, _)) = &request.fio {
+        job.fits(size)?;
+    }
     let account = account(request, &place)?;
     let scratch = Scratch::make(&request.folder, &place.directory, size)?;
     let mut probing = Probing {
         request,
         stop,
+        probe: begun(request, place, &scratch, &account),
         account,
-        probe: begun(request, place, &scratch),
         scratch,
     };
-    probing.lay_out(tell)?;
+    probing.lay_out(tell);
     for pattern in Pattern::ALL {
         if probing.probe.ended.is_none() && request.patterns.contains(pattern) {
-            probing.measure(*pattern, tell)?;
+            probing.measure(*pattern, tell);
         }
     }
-    Ok(probing.probe)
+    let fio = match &request.fio {
+        Some((job, most)) if probing.probe.ended.is_none() => {
+            tell(Progress::Fio);
+            Some(probing.fio(job, *most))
+        }
+        _ => None,
+    };
+    Ok((probing.probe, fio))
 }
 
 fn account(request: &Request, place: &Place) -> Result<Account, ProbeError> {
@@ -115,7 +131,7 @@ fn account(request: &Request, place: &Place) -> Result<Account, ProbeError> {
     Account::open(&request.state, &name, budget)
 }
 
-fn begun(request: &Request, place: Place, scratch: &Scratch) -> Probe {
+fn begun(request: &Request, place: Place, scratch: &Scratch, account: &Account) -> Probe {
     Probe {
         schema_version: SCHEMA_VERSION,
         started_at_unix_ms: clock::wall().0 / 1_000_000,
@@ -129,7 +145,11 @@ fn begun(request: &Request, place: Place, scratch: &Scratch) -> Probe {
         runs: Vec::new(),
         ended: None,
         fio: None,
-        wear: Wear::default(),
+        wear: Wear {
+            written: Bytes(0),
+            before: account.before,
+            budget: account.budget,
+        },
     }
 }
 
@@ -143,58 +163,57 @@ struct Probing<'a> {
 
 impl Probing<'_> {
     /// Writes the file once, so that reads have something to read and writes need no new room.
-    fn lay_out(&mut self, tell: &mut dyn FnMut(Progress)) -> Result<(), ProbeError> {
-        let mut task = self.task(Pattern::SequentialWrite, self.scratch.size())?;
+    fn lay_out(&mut self, tell: &mut dyn FnMut(Progress)) {
+        let mut task = self.task(Pattern::SequentialWrite, self.scratch.size());
         task.once = true;
         task.ramp = Nanos::ZERO;
         task.most = LAYOUT_MOST;
         task.precision = None;
         tell(Progress::Layout);
         let began = clock::monotonic();
-        let done = self.made(&task, &mut |_, _| tell(Progress::Layout))?;
-        let stopped = done.ended == Some(ProbeEnd::Stopped);
-        if !stopped {
-            self.scratch.sync()?;
+        let Some(done) = self.made(&task, &mut |_, _| tell(Progress::Layout)) else {
+            return;
+        };
+        if self.probe.ended != Some(ProbeEnd::Stopped) {
+            let ended = self.scratch.sync(self.stop);
+            self.probe.ended = self.probe.ended.or(ended);
         }
-        let time_ns = clock::monotonic().since(began);
         self.probe.layout = Some(Layout {
             bytes: done.bytes,
-            time_ns,
+            time_ns: clock::monotonic().since(began),
         });
         self.probe.file = done.bytes;
-        self.probe.ended = done.ended;
-        if done.bytes < place::LEAST && self.probe.ended.is_none() {
-            self.probe.ended = Some(ProbeEnd::NoAnswer);
+        if done.bytes < place::LEAST {
+            self.probe.ended.get_or_insert(ProbeEnd::NoAnswer);
         }
         self.scratch.look_for_pages(done.bytes);
         self.probe.direct = self.scratch.direct();
-        Ok(())
     }
 
-    fn measure(
-        &mut self,
-        pattern: Pattern,
-        tell: &mut dyn FnMut(Progress),
-    ) -> Result<(), ProbeError> {
-        let task = self.task(pattern, self.probe.file)?;
+    fn measure(&mut self, pattern: Pattern, tell: &mut dyn FnMut(Progress)) {
+        let task = self.task(pattern, self.probe.file);
         if !task.direct {
-            self.scratch.evict()?;
+            self.probe.ended = self.scratch.evict(self.stop);
+            if self.probe.ended.is_some() {
+                return;
+            }
         }
         let before = self.counters();
-        let done = self.made(&task, &mut |pattern, rate| {
+        let Some(done) = self.made(&task, &mut |pattern, rate| {
             tell(Progress::Pattern { pattern, rate });
-        })?;
+        }) else {
+            return;
+        };
         let device = before
             .zip(self.counters())
             .map(|(before, after)| work_between(&before, &after));
-        self.probe.ended = done.ended;
         let cached = file_system::cached(self.scratch.file(), self.probe.file).ok();
         self.probe.runs.push(PatternRun {
             pattern,
             direct: task.direct,
             engine: done.engine,
             ticks: done.meter.ticks,
-            ramp_ticks: usize::try_from(task.ramp.0 / linerate_model::probe::TICK.0).unwrap_or(0),
+            ramp_ticks: usize::try_from(task.ramp.0 / TICK.0).unwrap_or(0),
             measured_ns: done.measured,
             requests: done.meter.requests,
             latency: done.meter.latency,
@@ -204,16 +223,25 @@ impl Probing<'_> {
             cached,
             ended: done.ended,
         });
-        Ok(())
     }
 
-    fn task(&self, pattern: Pattern, range: Bytes) -> Result<Task, ProbeError> {
+    fn fio(&mut self, job: &fio::Job, most: Nanos) -> Result<FioOutput, ProbeError> {
+        let written = self.probe.wear.written.0;
+        let left = Bytes(self.account.left().0.saturating_sub(written));
+        let file = self.scratch.file().as_fd();
+        let (output, written) = fio::run(job, file, self.scratch.size(), most, left, self.stop)?;
+        self.probe.wear.written.0 += written.0;
+        if self.account.add(written).is_err() {
+            self.probe.ended = Some(ProbeEnd::NoAccount);
+        }
+        Ok(output)
+    }
+
+    fn task(&self, pattern: Pattern, range: Bytes) -> Task {
         let direct = pattern.direct() && matches!(self.scratch.direct(), Direct::Yes { .. });
         let is_buffered = pattern == Pattern::Buffered;
-        let mut seed = [0; 8];
-        linerate_kernel::thread::random(&mut seed)
-            .map_err(|error| self.scratch.failed("get random numbers for", error))?;
-        Ok(Task {
+        let written = self.probe.wear.written.0;
+        Task {
             pattern,
             direct,
             alignment: self.scratch.alignment(),
@@ -222,32 +250,33 @@ impl Probing<'_> {
             ramp: if is_buffered { Nanos::ZERO } else { RAMP },
             most: self.request.time,
             precision: self.request.precision.filter(|_| !is_buffered),
-            allowance: Bytes(
-                self.account
-                    .left()
-                    .0
-                    .saturating_sub(self.probe.wear.written.0),
-            ),
-            seed: u64::from_ne_bytes(seed),
-        })
+            allowance: Bytes(self.account.left().0.saturating_sub(written)),
+            // The instant differs from pattern to pattern and from probe to probe.
+            seed: clock::wall().0 ^ clock::monotonic().0.rotate_left(32),
+        }
     }
 
-    /// Has a task made, and keeps what it wrote.
-    fn made(
-        &mut self,
-        task: &Task,
-        tell: &mut dyn FnMut(Pattern, f64),
-    ) -> Result<Done, ProbeError> {
-        self.scratch.set_direct(task.direct)?;
-        let done = load::run(self.scratch.file(), task, self.stop, tell)
-            .map_err(|error| self.scratch.failed("read or write", error))?;
+    /// Has a task made, and keeps what it wrote. `None` where the kernel took no request, which ends the probe.
+    fn made(&mut self, task: &Task, tell: &mut dyn FnMut(Pattern, f64)) -> Option<Done> {
+        let done = self
+            .scratch
+            .set_direct(task.direct)
+            .and_then(|()| load::run(self.scratch.file(), task, self.stop, tell));
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => {
+                self.probe.ended = Some(load::failed(&error));
+                return None;
+            }
+        };
+        self.probe.ended = done.ended;
         if task.pattern.writes() {
             self.probe.wear.written.0 += done.bytes.0;
-            self.account.add(done.bytes)?;
+            if self.account.add(done.bytes).is_err() {
+                self.probe.ended.get_or_insert(ProbeEnd::NoAccount);
+            }
         }
-        self.probe.wear.before = self.account.before;
-        self.probe.wear.budget = self.account.budget;
-        Ok(done)
+        Some(done)
     }
 
     /// What the kernel counts of the device of the file, and of nothing else.

@@ -2,14 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 use linerate_kernel::directory::Directory;
 use linerate_kernel::file_system;
-use linerate_model::probe::Direct;
+use linerate_model::probe::{Direct, ProbeEnd};
 use linerate_model::units::Bytes;
 
 use super::error::ProbeError;
+use super::{load, thread_load};
 
 /// The smallest block of a pattern, which direct I/O has to take.
 const BLOCK: usize = 4096;
@@ -18,7 +20,6 @@ const BLOCK: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Scratch {
     file: File,
-    folder: PathBuf,
     size: Bytes,
     direct: Direct,
 }
@@ -45,12 +46,7 @@ impl Scratch {
             file.set_len(size.0).map_err(no_room)?;
         }
         let direct = direct_io(&file);
-        Ok(Self {
-            file,
-            folder: folder.to_owned(),
-            size,
-            direct,
-        })
+        Ok(Self { file, size, direct })
     }
 
     pub(super) fn file(&self) -> &File {
@@ -73,22 +69,21 @@ impl Scratch {
         }
     }
 
-    pub(super) fn set_direct(&self, direct: bool) -> Result<(), ProbeError> {
+    pub(super) fn set_direct(&self, direct: bool) -> io::Result<()> {
         file_system::set_direct(&self.file, direct)
-            .map_err(|error| self.failed("switch direct I/O of", error))
     }
 
-    /// What was written is on disk when this returns.
-    pub(super) fn sync(&self) -> Result<(), ProbeError> {
-        self.file
-            .sync_all()
-            .map_err(|error| self.failed("sync", error))
+    /// What was written is on disk when this returns `None`.
+    pub(super) fn sync(&self, stop: BorrowedFd<'_>) -> Option<ProbeEnd> {
+        thread_load::sync(&self.file, stop).unwrap_or_else(|error| Some(load::failed(&error)))
     }
 
-    /// Has the kernel drop what it holds of the file.
-    pub(super) fn evict(&self) -> Result<(), ProbeError> {
-        self.sync()?;
-        file_system::evict(&self.file).map_err(|error| self.failed("evict", error))
+    /// Has the kernel drop what it holds of the file; `None` where it was asked to.
+    pub(super) fn evict(&self, stop: BorrowedFd<'_>) -> Option<ProbeEnd> {
+        self.sync(stop).or_else(|| {
+            let evicted = file_system::evict(&self.file);
+            evicted.err().map(|error| load::failed(&error))
+        })
     }
 
     /// Some file systems take `O_DIRECT` and go by the page cache: after so much was written, it shows.
@@ -98,14 +93,6 @@ impl Scratch {
             && cached.0 > written.0 / 2
         {
             self.direct = Direct::Kept;
-        }
-    }
-
-    pub(super) fn failed(&self, operation: &'static str, source: io::Error) -> ProbeError {
-        ProbeError::Kernel {
-            operation,
-            folder: self.folder.clone(),
-            source,
         }
     }
 }

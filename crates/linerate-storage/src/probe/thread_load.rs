@@ -154,6 +154,33 @@ fn until_over(
     }
 }
 
+/// Waits until a file is on disk, the user stops that, or patience is over: `None` where it is on disk.
+pub(super) fn sync(file: &File, stop: BorrowedFd<'_>) -> io::Result<Option<ProbeEnd>> {
+    let file = file.try_clone()?;
+    let (result, idle) = (Arc::new(Mutex::new(None)), Arc::new(EventFd::new()?));
+    let (of_thread, raised) = (Arc::clone(&result), Arc::clone(&idle));
+    std::thread::Builder::new().spawn(move || {
+        let synced = file.sync_all();
+        *held(&of_thread) = Some(synced);
+        drop(raised.raise());
+    })?;
+    let until = now().plus(SYNC_PATIENCE);
+    while now() < until {
+        let mut entries = [
+            PollEntry::new(stop, Interest::READ),
+            PollEntry::new(idle.as_fd(), Interest::READ),
+        ];
+        poll::wait(&mut entries, Some(until.since(now())))?;
+        if let Some(synced) = held(&result).take() {
+            return synced.map(|()| None);
+        }
+        if entries[0].readiness().readable {
+            return Ok(Some(ProbeEnd::Stopped));
+        }
+    }
+    Ok(Some(ProbeEnd::NoAnswer))
+}
+
 fn work(shared: &Shared, meter: &Mutex<Meter>, noise: Noise) {
     if let Err(error) = requests(shared, meter, noise) {
         shared.end(failed(&error));
