@@ -22,6 +22,9 @@ need prometheus prometheus
 need prometheus-alertmanager prometheus-alertmanager
 need ssh openssh-client
 need strip binutils
+need fio fio
+need fuse2fs fuse2fs
+need mkfs.ext4 e2fsprogs
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 # Without optimization and optional features: two minutes on two CPUs.
 if ! cargo deny --version >/dev/null 2>&1; then

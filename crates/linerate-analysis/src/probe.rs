@@ -286,6 +286,7 @@ mod tests {
             bytes: Bytes(by_second.iter().sum::<u64>() * pattern.block()),
             sync_ns: None,
             device: None,
+            busy: Vec::new(),
             cached: None,
             ended: None,
         }

@@ -47,7 +47,8 @@ pub fn explain(probe: &Probe) -> Vec<Finding> {
         findings.extend(caps(&measured));
         findings.extend(steps(&measured));
         findings.extend(measured.iter().filter_map(|one| spindles(probe, one)));
-        if findings.is_empty() && !measured.is_empty() {
+        let long = |one: &Measured<'_>| one.run.direct && one.figures.shape != Shape::Unknown;
+        if findings.is_empty() && measured.iter().any(long) {
             findings.push(healthy(probe, &measured));
         }
     }
@@ -196,14 +197,32 @@ fn shared(measured: &[Measured<'_>]) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "Others used the disk as well: during {} it moved {others} that were not the probe's, {} of the probe's {}. The figures are too low by an unknown amount; repeat on a quiet disk",
+        "Others used the disk as well: during {} it moved {others} that were not the probe's, {} of the probe's {}. {}The figures are too low by an unknown amount; repeat on a quiet disk",
         one.run.pattern.name(),
         percent(share),
         one.run.bytes,
+        names(one.run),
     );
     Draft::new("disk-shared", Severity::Fault, sentence)
         .figure("moved for others, bytes", others.0, "/proc/diskstats")
         .done()
+}
+
+/// Who read or wrote meanwhile, where that is known: on whatever disk.
+fn names(run: &PatternRun) -> String {
+    let names: Vec<String> = run
+        .busy
+        .iter()
+        .map(|one| {
+            let sum = Bytes(one.read.0.saturating_add(one.written.0));
+            format!("{} (pid {}, {sum})", one.program, one.pid)
+        })
+        .collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("Most was read and written by {}. ", names.join(", "))
+    }
 }
 
 /// A disk that is said to rotate: by the user, or by itself.

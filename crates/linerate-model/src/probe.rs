@@ -205,6 +205,9 @@ pub struct PatternRun {
     pub sync_ns: Option<Nanos>,
     /// What the device below did meanwhile, whoever asked for it; absent = not counted.
     pub device: Option<DeviceWork>,
+    /// Processes that read or wrote meanwhile, on whatever disk, those that did most first: as far as this user may see it.
+    #[serde(default)]
+    pub busy: Vec<BusyProcess>,
     /// How much of the file the page cache held when it ended; absent = not known.
     pub cached: Option<Bytes>,
     /// Why it ended early; absent = it did not.
@@ -243,6 +246,19 @@ pub enum NoRing {
         /// Its number.
         errno: i32,
     },
+}
+
+/// A process that used disks while a pattern ran, by /proc/PID/io.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BusyProcess {
+    /// Its number.
+    pub pid: u32,
+    /// Its program's name, at most 15 bytes.
+    pub program: PlainText,
+    /// Bytes read from disks.
+    pub read: Bytes,
+    /// Bytes written to disks, or to be written.
+    pub written: Bytes,
 }
 
 /// What a device did, by /proc/diskstats.

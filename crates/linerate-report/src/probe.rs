@@ -345,6 +345,7 @@ mod tests {
             bytes: Bytes(requests * pattern.block()),
             sync_ns: None,
             device: None,
+            busy: Vec::new(),
             cached: None,
             ended: None,
         }

@@ -1,6 +1,8 @@
 use linerate_model::block::{BlockKind, DeviceNumber};
 use linerate_model::latency::Latencies;
-use linerate_model::probe::{DeviceWork, Engine, ProbePlace, Raid, SCHEMA_VERSION, Spindles, Wear};
+use linerate_model::probe::{
+    BusyProcess, DeviceWork, Engine, ProbePlace, Raid, SCHEMA_VERSION, Spindles, Wear,
+};
 
 use super::*;
 
@@ -24,6 +26,7 @@ fn run(pattern: Pattern, by_second: [u64; 12], latency: Nanos) -> PatternRun {
         bytes: Bytes(by_second.iter().sum::<u64>() * pattern.block()),
         sync_ns: None,
         device: None,
+        busy: Vec::new(),
         cached: None,
         ended: None,
     }
@@ -133,13 +136,13 @@ fn an_empty_bucket_is_a_step() {
 fn a_sync_faster_than_a_rotation_is_a_cache() {
     let synced = |latency| probe(vec![run(Pattern::Sync, WAVERING, latency)]);
     let fast = explain(&synced(Nanos(300_000)));
-    assert_eq!(ids(&fast), ["disk-speed", "write-cache", "fsync-cost"]);
+    assert_eq!(ids(&fast), ["write-cache", "fsync-cost"]);
     assert!(
-        fast[1].sentence.contains("only reports to rotate"),
+        fast[0].sentence.contains("only reports to rotate"),
         "{fast:?}"
     );
     let slow = explain(&synced(Nanos(8_000_000)));
-    assert_eq!(ids(&slow), ["disk-speed", "fsync-cost"]);
+    assert_eq!(ids(&slow), ["fsync-cost"]);
     // 3 ms is slower than half a rotation at 15,000 rpm and faster than at 7200.
     let three = synced(Nanos(3_000_000));
     assert!(!ids(&explain(&three)).contains(&"write-cache"));
@@ -181,9 +184,20 @@ fn others_on_the_disk_come_first() {
     read.device = Some(few);
     assert_eq!(ids(&explain(&probe(vec![read.clone()]))), ["disk-speed"]);
     read.device = Some(many);
+    read.busy = vec![BusyProcess {
+        pid: 7,
+        program: "rsync".into(),
+        read: Bytes(3 << 20),
+        written: Bytes(1 << 20),
+    }];
     let findings = explain(&probe(vec![read]));
     assert_eq!(findings[0].id, "disk-shared");
-    assert!(findings[0].sentence.contains("25 %"), "{findings:?}");
+    let sentence = &findings[0].sentence;
+    assert!(sentence.contains("25 %"), "{sentence}");
+    assert!(
+        sentence.contains("by rsync (pid 7, 4.00 MiB)"),
+        "{sentence}"
+    );
 }
 
 #[test]

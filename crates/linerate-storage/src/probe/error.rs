@@ -39,6 +39,14 @@ pub enum ProbeError {
         /// What holds it.
         kind: String,
     },
+    /// The files are the kernel's own.
+    #[error("{} has no size ({kind}): it is not on a disk; name a directory on one", folder.display())]
+    NoDisk {
+        /// The directory.
+        folder: PathBuf,
+        /// Its kind of file system.
+        kind: String,
+    },
     /// The mount takes no writes.
     #[error("{} is on a read-only file system: a probe has to write; name another directory", folder.display())]
     ReadOnly {

@@ -292,7 +292,7 @@ fn until_ended(
             return Ok(ended);
         }
         // 0 once it has ended and was not waited for.
-        let written = process::written(child.id()).unwrap_or_default();
+        let written = process::disk_use(child.id()).unwrap_or_default().written;
         ended.written = ended.written.max(written);
         let now = clock::monotonic();
         let stopped = kill_at.is_none() && entries[1].readiness().readable;

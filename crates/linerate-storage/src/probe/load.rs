@@ -121,11 +121,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// When the pattern ends at the latest.
-    pub(super) fn until(&self) -> Nanos {
-        self.until
-    }
-
     /// Whether it is over: by time, or because the rate is known well enough.
     pub(super) fn over(&mut self, now: Nanos, meter: impl FnOnce() -> Meter) -> bool {
         if now >= self.until {
@@ -201,6 +196,10 @@ pub(super) fn now() -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
+    use linerate_kernel::event::EventFd;
+
     use super::*;
 
     fn task(pattern: Pattern, once: bool) -> Task {
@@ -235,5 +234,68 @@ mod tests {
             let offset = random.next(&mut noise).unwrap();
             assert!(offset < 4 << 20 && offset % 4096 == 0, "{offset}");
         }
+    }
+
+    /// By the ring, where there is one, and by threads.
+    fn both(file: &File, task: &Task, stop: &EventFd) -> [Done; 2] {
+        let threads = Engine::OneThread;
+        [
+            run(file, task, stop.as_fd(), &mut |_, _| {}).unwrap(),
+            thread_load::run(file, task, threads, stop.as_fd(), &mut |_, _| {}).unwrap(),
+        ]
+    }
+
+    #[test]
+    fn a_full_disk_ends_a_pattern_with_its_error() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let stop = EventFd::new().unwrap();
+        for done in both(&full, &task(Pattern::SequentialWrite, false), &stop) {
+            // ENOSPC.
+            assert_eq!(done.ended, Some(ProbeEnd::Failed { errno: 28 }));
+            assert_eq!((done.bytes, done.meter.requests), (Bytes(0), 0));
+        }
+        let nowhere = File::open("/dev/full").unwrap();
+        let done = run(
+            &nowhere,
+            &task(Pattern::Buffered, true),
+            stop.as_fd(),
+            &mut |_, _| {},
+        );
+        let done = done.unwrap();
+        // EBADF: it is open for reading.
+        assert_eq!(done.ended, Some(ProbeEnd::Failed { errno: 9 }));
+        assert_eq!(done.sync, None);
+    }
+
+    #[test]
+    fn a_file_that_ends_too_early_is_an_error_and_no_rate() {
+        let empty = tempfile::tempfile().unwrap();
+        let stop = EventFd::new().unwrap();
+        for done in both(&empty, &task(Pattern::RandomReadDeep, false), &stop) {
+            assert_eq!(done.ended, Some(ProbeEnd::Failed { errno: 5 }));
+            assert_eq!(done.meter.requests, 0);
+        }
+    }
+
+    #[test]
+    fn the_user_ends_a_pattern_and_the_budget_does() {
+        let file = tempfile::tempfile().unwrap();
+        let stop = EventFd::new().unwrap();
+        for done in both(&file, &task(Pattern::SequentialWrite, false), &stop) {
+            assert_eq!(done.ended, Some(ProbeEnd::Budget));
+            assert_eq!(done.bytes, Bytes(6 << 20));
+            assert_eq!(done.meter.ticks.iter().sum::<u64>(), 6);
+        }
+        for done in both(&file, &task(Pattern::Buffered, true), &stop) {
+            assert_eq!((done.ended, done.bytes), (None, Bytes(4 << 20)));
+        }
+        stop.raise().unwrap();
+        let mut endless = task(Pattern::RandomRead, false);
+        endless.most = Nanos::from_millis(3_600_000);
+        for done in both(&file, &endless, &stop) {
+            assert_eq!(done.ended, Some(ProbeEnd::Stopped));
+        }
+        let over = thread_load::sync(&file, stop.as_fd()).unwrap();
+        assert!(matches!(over, None | Some(ProbeEnd::Stopped)));
     }
 }

@@ -16,11 +16,12 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 
 use linerate_kernel::inventory::{Root, blocks};
+use linerate_kernel::process::{self, DiskUse};
 use linerate_kernel::{clock, file_system, host};
 use linerate_model::block::{DiskCounters, SECTOR};
 use linerate_model::probe::{
-    DeviceWork, Direct, Layout, Pattern, PatternRun, Probe, ProbeEnd, SCHEMA_VERSION, Spindles,
-    TICK, Wear,
+    BusyProcess, DeviceWork, Direct, Layout, Pattern, PatternRun, Probe, ProbeEnd, SCHEMA_VERSION,
+    Spindles, TICK, Wear,
 };
 use linerate_model::units::{Bytes, Nanos};
 
@@ -33,6 +34,8 @@ use wear::Account;
 
 /// Writing the file for the first time takes at most so long: what is written then is what the patterns stay within.
 const LAYOUT_MOST: Nanos = Nanos::from_millis(20_000);
+/// Processes that are named for a pattern.
+const MOST_NAMED: usize = 3;
 /// Time at the begin of a pattern that is not measured.
 const RAMP: Nanos = Nanos::from_millis(2000);
 
@@ -199,6 +202,7 @@ impl Probing<'_> {
             }
         }
         let before = self.counters();
+        let busy_before = process::disk_use_of_others();
         let Some(done) = self.made(&task, &mut |pattern, rate| {
             tell(Progress::Pattern { pattern, rate });
         }) else {
@@ -220,6 +224,7 @@ impl Probing<'_> {
             bytes: done.bytes,
             sync_ns: done.sync,
             device,
+            busy: busy_since(&busy_before),
             cached,
             ended: done.ended,
         });
@@ -290,6 +295,37 @@ impl Probing<'_> {
         let found = all.into_iter().find(|(name, _)| *name == device.name);
         found.map(|(_, counters)| counters)
     }
+}
+
+/// Processes that used a disk since then, at most [`MOST_NAMED`].
+fn busy_since(before: &[(u32, DiskUse)]) -> Vec<BusyProcess> {
+    let earlier = |pid: u32| {
+        let found = before.iter().find(|(other, _)| *other == pid);
+        found.map_or_else(DiskUse::default, |(_, used)| *used)
+    };
+    let mut busy: Vec<(u64, u32, DiskUse)> = process::disk_use_of_others()
+        .into_iter()
+        .map(|(pid, now)| {
+            let was = earlier(pid);
+            let used = DiskUse {
+                read: Bytes(now.read.0.saturating_sub(was.read.0)),
+                written: Bytes(now.written.0.saturating_sub(was.written.0)),
+            };
+            (used.read.0 + used.written.0, pid, used)
+        })
+        .filter(|(sum, _, _)| *sum > 0)
+        .collect();
+    busy.sort_unstable_by_key(|(sum, pid, _)| (std::cmp::Reverse(*sum), *pid));
+    busy.truncate(MOST_NAMED);
+    let named = |(_, pid, used): (u64, u32, DiskUse)| {
+        Some(BusyProcess {
+            pid,
+            program: process::program(pid)?.into(),
+            read: used.read,
+            written: used.written,
+        })
+    };
+    busy.into_iter().filter_map(named).collect()
 }
 
 fn work_between(before: &DiskCounters, after: &DiskCounters) -> DeviceWork {

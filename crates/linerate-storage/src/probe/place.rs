@@ -184,6 +184,12 @@ pub(super) fn file_size(
     place: &ProbePlace,
     asked: Option<Bytes>,
 ) -> Result<Bytes, ProbeError> {
+    if place.size.0 == 0 {
+        return Err(ProbeError::NoDisk {
+            folder: folder.to_owned(),
+            kind: place.file_system.as_deref().unwrap_or("unknown").to_owned(),
+        });
+    }
     let most = largest(place.size, place.free);
     if most < LEAST {
         return Err(ProbeError::TooFull {

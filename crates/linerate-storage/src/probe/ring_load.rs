@@ -78,7 +78,7 @@ impl Load {
                     RingEvent::Stop => self.end(ProbeEnd::Stopped),
                     RingEvent::Tick if watch.over(instant, || self.meter.clone()) => {
                         self.over = true;
-                        return Ok(instant.min(watch.until()));
+                        return Ok(instant);
                     }
                     RingEvent::Tick => self.ring.tick(TICK)?,
                 }

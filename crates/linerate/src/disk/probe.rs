@@ -192,6 +192,7 @@ fn refusal(error: ProbeError) -> Failure {
         | ProbeError::TooSmall { .. }
         | ProbeError::Fio { .. } => Failure::Usage(text),
         ProbeError::Ram { .. }
+        | ProbeError::NoDisk { .. }
         | ProbeError::ReadOnly { .. }
         | ProbeError::Network { .. }
         | ProbeError::TooFull { .. }

@@ -27,6 +27,8 @@ mod compare;
 #[cfg(test)]
 mod crowd;
 #[cfg(test)]
+mod disk_probe;
+#[cfg(test)]
 #[path = "../dropin/mod.rs"]
 #[cfg(test)]
 mod dropin;
