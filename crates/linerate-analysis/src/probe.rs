@@ -1,13 +1,11 @@
 //! What the counts of a probe's pattern come to: rate with interval, latencies, and how the rate went over time.
 
-use linerate_model::probe::{Pattern, PatternRun, Probe, TICK};
+use linerate_model::probe::{Pattern, PatternRun, Probe, TICK, TICKS_PER_SECOND as TICKS};
 use linerate_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::statistics::{self, Estimate, HALVES_MAY_DIFFER, Unsteady};
 
-/// Ticks in a second.
-const TICKS: usize = 10;
 /// A rate that differs from its mean by no more than this in any second is flat: to the percent.
 const FLAT: f64 = 0.01;
 /// So many seconds of a rate show whether it is flat: half of the usual 10.
@@ -268,7 +266,7 @@ mod tests {
     fn run(pattern: Pattern, by_second: &[u64]) -> PatternRun {
         let ticks: Vec<u64> = by_second
             .iter()
-            .flat_map(|count| (0..10).map(move |tick| count / 10 + u64::from(tick < count % 10)))
+            .flat_map(|count| (0..20).map(move |tick| count / 20 + u64::from(tick < count % 20)))
             .collect();
         let measured = by_second.len() - 2;
         let requests = by_second[2..].iter().sum();
@@ -279,7 +277,7 @@ mod tests {
             direct: true,
             engine: Engine::IoUring,
             ticks,
-            ramp_ticks: 20,
+            ramp_ticks: 40,
             measured_ns: Nanos::from_millis(1000 * measured as u64),
             requests,
             latency,

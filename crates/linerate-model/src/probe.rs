@@ -178,7 +178,9 @@ impl Pattern {
 }
 
 /// Time of a tick of [`PatternRun::ticks`].
-pub const TICK: Nanos = Nanos::from_millis(100);
+pub const TICK: Nanos = Nanos::from_millis(50);
+/// So many are a second.
+pub const TICKS_PER_SECOND: usize = 20;
 
 /// What one pattern came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

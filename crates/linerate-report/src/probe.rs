@@ -337,8 +337,8 @@ mod tests {
             engine: Engine::Threads {
                 because: NoRing::Forbidden,
             },
-            ticks: vec![requests / 100; 120],
-            ramp_ticks: 20,
+            ticks: vec![requests / 200; 240],
+            ramp_ticks: 40,
             measured_ns: Nanos::from_millis(10_000),
             requests,
             latency,

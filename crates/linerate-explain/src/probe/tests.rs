@@ -10,7 +10,7 @@ use super::*;
 fn run(pattern: Pattern, by_second: [u64; 12], latency: Nanos) -> PatternRun {
     let ticks = by_second
         .iter()
-        .flat_map(|count| (0..10).map(move |tick| count / 10 + u64::from(tick < count % 10)));
+        .flat_map(|count| (0..20).map(move |tick| count / 20 + u64::from(tick < count % 20)));
     let requests = by_second[2..].iter().sum();
     let mut latencies = Latencies::default();
     (0..requests).for_each(|_| latencies.add(latency));
@@ -19,7 +19,7 @@ fn run(pattern: Pattern, by_second: [u64; 12], latency: Nanos) -> PatternRun {
         direct: pattern.direct(),
         engine: Engine::IoUring,
         ticks: ticks.collect(),
-        ramp_ticks: 20,
+        ramp_ticks: 40,
         measured_ns: Nanos::from_millis(10_000),
         requests,
         latency: latencies,

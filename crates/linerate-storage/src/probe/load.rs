@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use linerate_analysis::precision::Looks;
 use linerate_analysis::statistics;
 use linerate_kernel::clock;
-use linerate_model::probe::{Engine, Pattern, ProbeEnd};
+use linerate_model::probe::{Engine, Pattern, ProbeEnd, TICK, TICKS_PER_SECOND};
 use linerate_model::units::{Bytes, Nanos};
 
 use super::meter::Meter;
@@ -128,10 +128,10 @@ impl<'a> Watch<'a> {
         }
         let meter = meter();
         // Of the last whole second, or what there is.
-        let recent = meter.ticks.iter().rev().skip(1).take(10);
+        let recent = meter.ticks.iter().rev().skip(1).take(TICKS_PER_SECOND);
         let (ticks, sum) = recent.fold((0.0, 0), |(ticks, sum), tick| (ticks + 1.0, sum + tick));
         if ticks > 0.0 {
-            let span = linerate_model::probe::TICK.as_secs_f64() * ticks;
+            let span = TICK.as_secs_f64() * ticks;
             (self.tell)(self.pattern, sum as f64 / span);
         }
         let Some(looks) = &mut self.looks else {
@@ -234,6 +234,33 @@ mod tests {
             let offset = random.next(&mut noise).unwrap();
             assert!(offset < 4 << 20 && offset % 4096 == 0, "{offset}");
         }
+    }
+
+    /// When a pattern ends whose ticks have so many requests each, ms of measured time.
+    fn ends_after(precision: Option<f64>, tick: impl Fn(u64) -> u64) -> u64 {
+        let mut task = task(Pattern::RandomRead, false);
+        task.ramp = Nanos::from_millis(2000);
+        task.most = Nanos::from_millis(60_000);
+        task.precision = precision;
+        let mut tell = |_, _| {};
+        let mut watch = Watch::new(&task, Nanos::ZERO, &mut tell);
+        let mut meter = Meter::new(Nanos::ZERO, task.ramp);
+        let ended = (1..).find(|at| {
+            meter.ticks.push(tick(*at));
+            watch.over(Nanos(at * TICK.0), || meter.clone())
+        });
+        ended.unwrap() * TICK.0 / 1_000_000 - 2000
+    }
+
+    #[test]
+    fn a_rate_that_is_known_well_enough_ends_its_pattern() {
+        let steady = |at: u64| 100 + at * 7 % 5;
+        assert_eq!(ends_after(None, steady), 60_000);
+        // Two looks in a row, the second one after 7.5 s.
+        assert_eq!(ends_after(Some(0.02), steady), 7500);
+        // One that doubles and halves each 5 s is not known.
+        let restless = |at: u64| if at / 100 % 2 == 0 { 100 } else { 200 };
+        assert_eq!(ends_after(Some(0.02), restless), 60_000);
     }
 
     /// By the ring, where there is one, and by threads.

@@ -79,13 +79,13 @@ mod tests {
         meter.ended(at(1010), at(1199));
         meter.ended(at(1190), at(1200));
         meter.ended(at(1200), at(1450));
-        assert_eq!(meter.ticks, [1, 1, 1, 0, 1]);
+        assert_eq!(meter.ticks, [1, 0, 0, 1, 1, 0, 0, 0, 0, 1]);
         assert_eq!((meter.requests, meter.latency.max()), (2, at(250)));
-        assert_eq!(meter.rates(at(1400)), [10.0, 0.0]);
-        assert_eq!(meter.rates(at(1600)), [10.0, 0.0, 10.0, 0.0]);
+        assert_eq!(meter.rates(at(1350)), [20.0, 0.0, 0.0]);
+        assert_eq!(meter.rates(at(1550)), [20.0, 0.0, 0.0, 0.0, 0.0, 20.0, 0.0]);
         let mut sum = Meter::new(at(1000), at(200));
         sum.add(&meter);
         sum.add(&meter);
-        assert_eq!((sum.ticks[4], sum.requests), (2, 4));
+        assert_eq!((sum.ticks[9], sum.requests), (2, 4));
     }
 }
