@@ -120,11 +120,25 @@ fn rates(run: &PatternRun) -> Vec<f64> {
     (run.ramp_ticks..until).map(tick).collect()
 }
 
+/// Rates of so many ticks together that a count of each is off by no more than a percent where it is off by one, and
+/// no more than leaves enough of them: a throttle that lets requests through each 100 ms is no rate that wavers.
+pub fn samples(rates: &[f64]) -> Vec<f64> {
+    let each = statistics::mean(rates) * TICK.as_secs_f64();
+    let together = [1, 2, 4, 10, TICKS]
+        .into_iter()
+        .take_while(|ticks| rates.len() / ticks >= statistics::LEAST_SAMPLES);
+    let found = together
+        .clone()
+        .find(|ticks| each * *ticks as f64 * FLAT >= OFF_BY);
+    let ticks = found.or_else(|| together.last()).unwrap_or(1);
+    rates.chunks_exact(ticks).map(statistics::mean).collect()
+}
+
 fn half_width(run: &PatternRun, precision: bool) -> Option<f64> {
     if run.pattern == Pattern::Buffered {
         return None;
     }
-    let rates = rates(run);
+    let rates = samples(&rates(run));
     if rates.len() < statistics::LEAST_SAMPLES {
         return None;
     }
@@ -312,6 +326,18 @@ mod tests {
         assert_eq!(figures.shape, Shape::Varied);
         let short = Figures::of(&run(Pattern::RandomRead, &flat[..8]), false).unwrap();
         assert_eq!(short.shape, Shape::Unknown);
+    }
+
+    #[test]
+    fn few_requests_are_counted_over_longer_spans() {
+        let of = |rate: f64, ticks: usize| samples(&vec![rate; ticks]).len();
+        assert_eq!(of(3000.0, 200), 200);
+        assert_eq!(of(900.0, 200), 50);
+        assert_eq!(of(120.0, 200), 10);
+        // As many as there must be, and no fewer than there are.
+        assert_eq!(of(1.0, 40), 10);
+        assert_eq!(of(1.0, 7), 7);
+        assert_eq!(of(0.0, 0), 0);
     }
 
     #[test]

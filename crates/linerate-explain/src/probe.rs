@@ -183,6 +183,7 @@ fn steps(measured: &[Measured<'_>]) -> Vec<Finding> {
     measured.iter().filter_map(step).collect()
 }
 
+/// A rate that is flat was not disturbed.
 fn shared(measured: &[Measured<'_>]) -> Option<Finding> {
     let share = |one: &Measured<'_>| {
         let others = probe::by_others(one.run)?;
@@ -190,6 +191,7 @@ fn shared(measured: &[Measured<'_>]) -> Option<Finding> {
     };
     let worst = measured
         .iter()
+        .filter(|one| one.figures.shape != Shape::Flat)
         .filter_map(|one| share(one).map(|(others, share)| (one, others, share)))
         .max_by(|(_, _, one), (_, _, other)| one.total_cmp(other))?;
     let (one, others, share) = worst;

@@ -61,7 +61,6 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
     });
     #[expect(
         clippy::cast_possible_truncation,
-        clippy::unnecessary_cast,
         reason = "magic numbers have 32 bits; the field's type differs between targets"
     )]
     let magic = u64::from(kind.f_type as u32);
@@ -80,7 +79,7 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
     })
 }
 
-/// Where the mount of a descriptor is and of which kind, by its number (proc_pid_fdinfo(5), proc_pid_mountinfo(5)).
+/// Where the mount of a descriptor is and of which kind, by its number (`proc_pid_fdinfo(5)`, `proc_pid_mountinfo(5)`).
 fn mount_of(descriptor: i32) -> Option<Mount> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
     let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;

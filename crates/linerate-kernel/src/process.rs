@@ -247,7 +247,7 @@ fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
     ))
 }
 
-/// What a process had the kernel move from and to disks, or will have (`/proc/PID/io`, proc_pid_io(5)).
+/// What a process had the kernel move from and to disks, or will have (`/proc/PID/io`, `proc_pid_io(5)`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskUse {
     /// Bytes read (`read_bytes`).

@@ -1,4 +1,4 @@
-//! Reads and writes of one file by `io_uring` (io_uring(7)), with the buffers that the kernel fills and empties.
+//! Reads and writes of one file by `io_uring(7)`, with the buffers that the kernel fills and empties.
 #![expect(
     unsafe_code,
     reason = "the kernel reads and writes buffers while a request is under way"
@@ -33,13 +33,13 @@ pub enum RingEvent {
 
 /// Slots with a buffer each, and at most one request of each on its way.
 pub struct Ring {
-    ring: IoUring,
+    uring: IoUring,
     slots: Vec<Slot>,
     file: File,
     /// The kernel reads it when it takes the request.
     time: Box<types::Timespec>,
     /// Kept open for the poll on it.
-    _stop: OwnedFd,
+    stop: OwnedFd,
 }
 
 struct Slot {
@@ -59,10 +59,11 @@ impl Ring {
         stop: BorrowedFd<'_>,
     ) -> Result<Self, NoRing> {
         let entries = u32::try_from(depth).unwrap_or(u32::MAX / 2) + OTHERS;
-        let ring = built(entries).map_err(|error| refusal(&error))?;
+        let uring = built(entries).map_err(|error| refusal(&error))?;
         let mut probe = Probe::new();
         // The question came with Linux 5.6, as plain reads and writes did.
-        ring.submitter()
+        uring
+            .submitter()
             .register_probe(&mut probe)
             .map_err(|_| NoRing::TooOld)?;
         let needed = [
@@ -85,13 +86,13 @@ impl Ring {
             })
             .collect();
         let mut ring = Self {
-            ring,
+            uring,
             slots,
             time: Box::default(),
             file: file.try_clone().map_err(other)?,
-            _stop: stop,
+            stop,
         };
-        let poll = opcode::PollAdd::new(types::Fd(ring._stop.as_raw_fd()), libc::POLLIN as u32);
+        let poll = opcode::PollAdd::new(types::Fd(ring.stop.as_raw_fd()), libc::POLLIN as u32);
         ring.push(&poll.build().user_data(STOP)).map_err(other)?;
         Ok(ring)
     }
@@ -102,7 +103,7 @@ impl Ring {
         Some(slot.buffer.bytes())
     }
 
-    /// Asks for a read of the first `length` bytes of a slot's buffer; [`Self::wait`] sends it.
+    /// Asks for a read of the first `length` bytes of a slot's buffer; [`Self::send`] or [`Self::wait`] sends it.
     ///
     /// # Errors
     /// `InvalidInput` for a slot whose request is under way, or too long a read.
@@ -113,7 +114,7 @@ impl Ring {
         self.push(&request.build().user_data(slot as u64))
     }
 
-    /// Asks for a write of the first `length` bytes of a slot's buffer; [`Self::wait`] sends it.
+    /// Asks for a write of the first `length` bytes of a slot's buffer; [`Self::send`] or [`Self::wait`] sends it.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -137,16 +138,27 @@ impl Ring {
         self.push(&request.build().user_data(TICK))
     }
 
+    /// Sends what was asked for, without waiting.
+    ///
+    /// # Errors
+    /// Those of `io_uring_enter(2)`.
+    pub fn send(&mut self) -> io::Result<()> {
+        match self.uring.submit() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
     /// Sends what was asked for, waits until something is to report, and adds it to `events`. A signal ends the wait.
     ///
     /// # Errors
     /// Those of `io_uring_enter(2)`.
     pub fn wait(&mut self, events: &mut Vec<RingEvent>) -> io::Result<()> {
-        match self.ring.submit_and_wait(1) {
+        match self.uring.submit_and_wait(1) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => drop(other?),
         }
-        for entry in self.ring.completion() {
+        for entry in self.uring.completion() {
             events.push(match entry.user_data() {
                 STOP => RingEvent::Stop,
                 TICK => RingEvent::Tick,
@@ -184,7 +196,7 @@ impl Ring {
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         // SAFETY: a request's buffer is lent: it belongs to `slots`, is not touched until the completion has come
         // (`buffer`, `lend`), and outlives the ring (`drop`). The descriptors and the time live as long as the ring.
-        unsafe { self.ring.submission().push(entry) }.map_err(io::Error::other)
+        unsafe { self.uring.submission().push(entry) }.map_err(io::Error::other)
     }
 }
 
@@ -217,7 +229,7 @@ fn built(entries: u32) -> io::Result<IoUring> {
 }
 
 /// `io_uring_setup(2)`: EPERM by `kernel.io_uring_disabled` or a filter of system calls (which may also choose ENOSYS), ENOMEM
-/// by RLIMIT_MEMLOCK before Linux 5.12.
+/// by `RLIMIT_MEMLOCK` before Linux 5.12.
 fn refusal(error: &io::Error) -> NoRing {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => NoRing::Forbidden,

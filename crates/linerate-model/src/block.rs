@@ -31,7 +31,7 @@ pub struct BlockDevice {
     pub number: DeviceNumber,
     /// What it is.
     pub kind: BlockKind,
-    /// Kernel names of the devices directly below: a partition's disk, an array's members, the paths of a multipath NVMe
+    /// Kernel names of the devices directly below: a partition's disk, an array's members, the paths of a multipath `NVMe`
     /// namespace. Empty for what has none that the kernel names.
     #[serde(default)]
     pub below: Vec<PlainText>,
@@ -49,7 +49,7 @@ pub struct BlockDevice {
     /// Whether the kernel counts what it does (`queue/iostats`); absent = not known.
     #[serde(default)]
     pub counted: Option<bool>,
-    /// Whether it is a path below a multipath NVMe namespace, for which no device file exists.
+    /// Whether it is a path below a multipath `NVMe` namespace, for which no device file exists.
     #[serde(default)]
     pub hidden: bool,
 }
@@ -58,7 +58,7 @@ pub struct BlockDevice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum BlockKind {
-    /// A disk, or what behaves like one: virtual, of a cloud, an NVMe namespace.
+    /// A disk, or what behaves like one: virtual, of a cloud, an `NVMe` namespace.
     Disk,
     /// A part of a disk.
     Partition {
@@ -93,7 +93,7 @@ pub enum BlockKind {
     },
     /// Replicated to another host.
     Drbd,
-    /// An NVMe namespace that is reached by several controllers.
+    /// An `NVMe` namespace that is reached by several controllers.
     NvmeMultipath,
     /// RAM, compressed or not: `zram0`, `ram0`.
     Memory,

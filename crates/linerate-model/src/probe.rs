@@ -358,7 +358,7 @@ pub struct FioRun {
     pub jobs: Vec<FioJob>,
     /// The exit code; absent = a signal ended it.
     pub exit_code: Option<i32>,
-    /// Whether it was ended because its time was over.
+    /// Whether it was ended before it ended by itself: its time or the day's budget was over, or the user stopped it.
     pub cut: bool,
     /// What it said on standard error.
     pub said: PlainText,

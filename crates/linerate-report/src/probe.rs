@@ -283,7 +283,7 @@ fn fio_rows(page: &mut Page, fio: &FioRun) {
         Some(code) => format!(", exit code {code}"),
         None => ", ended by a signal".to_owned(),
     };
-    let cut = words::when(fio.cut, ", ended because its time was over");
+    let cut = words::when(fio.cut, ", ended early (--fio-seconds, --budget or Ctrl-C)");
     page.entry(
         "fio",
         &format!("{} jobs in the same file{exit}{cut}", fio.jobs.len()),

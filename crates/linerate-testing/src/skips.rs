@@ -81,6 +81,8 @@ needs! {
     Cachestat = "cachestat",
     /// Direct I/O on the file system of the tests.
     DirectIo = "direct-io",
+    /// Groups of processes whose disk is throttled (blkio of control groups 1, as root).
+    Throttle = "blkio",
     /// Loop devices and file systems on them.
     LoopDevices = "loop",
     /// A pipe of 2 MiB.

@@ -121,7 +121,7 @@ pub struct FioOutput {
     pub stderr: String,
     /// The exit code; `None`: a signal ended it.
     pub exit_code: Option<i32>,
-    /// Whether its time, or the day's budget, was over before it ended.
+    /// Whether its time, or the day's budget, was over before it ended, or the user ended it.
     pub cut: bool,
 }
 
@@ -225,7 +225,7 @@ pub(super) fn run(
     most: Nanos,
     allowance: Bytes,
     stop: BorrowedFd<'_>,
-) -> Result<(FioOutput, Bytes), ProbeError> {
+) -> Result<(FioOutput, Ended), ProbeError> {
     let failed = |what: &str, error: &io::Error| ProbeError::Fio {
         file: job.path.clone(),
         why: format!("{what}: {error}"),
@@ -256,14 +256,28 @@ pub(super) fn run(
         stdout: text(stdout),
         stderr: text(stderr),
         exit_code: child.wait().map_err(|error| failed("fio", &error))?.code(),
-        cut: ended.cut,
+        cut: ended.cut.is_some(),
     };
-    Ok((output, ended.written))
+    Ok((output, ended))
 }
 
-struct Ended {
-    cut: bool,
-    written: Bytes,
+/// How fio's run went.
+pub(super) struct Ended {
+    /// Why it was ended; `None`: it ended by itself.
+    pub(super) cut: Option<Cut>,
+    /// What it wrote.
+    pub(super) written: Bytes,
+}
+
+/// Why fio was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// By the user.
+    Stopped,
+    /// Its time was over.
+    Time,
+    /// Nothing more may be written today.
+    Budget,
 }
 
 /// Waits for the end, which time, patience and the kernel's kill bring about at the latest.
@@ -276,7 +290,7 @@ fn until_ended(
     let process = PidFd::open(child.id())?;
     let until = clock::monotonic().plus(most);
     let mut ended = Ended {
-        cut: false,
+        cut: None,
         written: Bytes(0),
     };
     let mut kill_at: Option<Nanos> = None;
@@ -296,9 +310,16 @@ fn until_ended(
         ended.written = ended.written.max(written);
         let now = clock::monotonic();
         let stopped = kill_at.is_none() && entries[1].readiness().readable;
+        let cut = if stopped {
+            Some(Cut::Stopped)
+        } else if ended.written >= allowance {
+            Some(Cut::Budget)
+        } else {
+            (now >= until).then_some(Cut::Time)
+        };
         match kill_at {
-            None if stopped || now >= until || ended.written >= allowance => {
-                ended.cut = true;
+            None if cut.is_some() => {
+                ended.cut = cut;
                 process.signal(INTERRUPT)?;
                 kill_at = Some(now.plus(PATIENCE));
             }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use linerate_analysis::precision::Looks;
+use linerate_analysis::probe::samples;
 use linerate_analysis::statistics;
 use linerate_kernel::clock;
 use linerate_model::probe::{Engine, Pattern, ProbeEnd, TICK, TICKS_PER_SECOND};
@@ -138,7 +139,7 @@ impl<'a> Watch<'a> {
             return false;
         };
         now.since(self.from) >= looks.next()
-            && looks.look(&[statistics::plateau(&meter.rates(now))])
+            && looks.look(&[statistics::plateau(&samples(&meter.rates(now)))])
     }
 }
 
@@ -254,12 +255,12 @@ mod tests {
 
     #[test]
     fn a_rate_that_is_known_well_enough_ends_its_pattern() {
-        let steady = |at: u64| 100 + at * 7 % 5;
+        let steady = |at: u64| 1000 + at * 7 % 5;
         assert_eq!(ends_after(None, steady), 60_000);
         // Two looks in a row, the second one after 7.5 s.
         assert_eq!(ends_after(Some(0.02), steady), 7500);
         // One that doubles and halves each 5 s is not known.
-        let restless = |at: u64| if at / 100 % 2 == 0 { 100 } else { 200 };
+        let restless = |at: u64| if at / 100 % 2 == 0 { 1000 } else { 2000 };
         assert_eq!(ends_after(Some(0.02), restless), 60_000);
     }
 

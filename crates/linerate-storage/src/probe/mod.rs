@@ -26,7 +26,7 @@ use linerate_model::probe::{
 use linerate_model::units::{Bytes, Nanos};
 
 pub use error::ProbeError;
-use fio::FioOutput;
+use fio::{Cut, FioOutput};
 use load::{Done, Task};
 use place::Place;
 use scratch::Scratch;
@@ -234,10 +234,15 @@ impl Probing<'_> {
         let written = self.probe.wear.written.0;
         let left = Bytes(self.account.left().0.saturating_sub(written));
         let file = self.scratch.file().as_fd();
-        let (output, written) = fio::run(job, file, self.scratch.size(), most, left, self.stop)?;
-        self.probe.wear.written.0 += written.0;
-        if self.account.add(written).is_err() {
-            self.probe.ended = Some(ProbeEnd::NoAccount);
+        let (output, ended) = fio::run(job, file, self.scratch.size(), most, left, self.stop)?;
+        self.probe.ended = match ended.cut {
+            Some(Cut::Stopped) => Some(ProbeEnd::Stopped),
+            Some(Cut::Budget) => Some(ProbeEnd::Budget),
+            Some(Cut::Time) | None => None,
+        };
+        self.probe.wear.written.0 += ended.written.0;
+        if self.account.add(ended.written).is_err() {
+            self.probe.ended.get_or_insert(ProbeEnd::NoAccount);
         }
         Ok(output)
     }

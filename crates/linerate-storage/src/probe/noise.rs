@@ -28,12 +28,21 @@ impl Noise {
 
     /// Fills a block.
     pub(super) fn fill(&mut self, block: &mut [u8]) {
-        for part in block.chunks_mut(LANES * 8) {
-            self.step();
-            for (bytes, lane) in part.chunks_mut(8).zip(&self.lanes) {
-                bytes.copy_from_slice(&lane.to_ne_bytes()[..bytes.len()]);
-            }
+        let (parts, rest) = block.as_chunks_mut::<{ LANES * 8 }>();
+        for part in parts {
+            *part = self.part();
         }
+        let last = self.part();
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+
+    fn part(&mut self) -> [u8; LANES * 8] {
+        self.step();
+        let mut part = [0; LANES * 8];
+        for (bytes, lane) in part.as_chunks_mut::<8>().0.iter_mut().zip(self.lanes) {
+            *bytes = lane.to_ne_bytes();
+        }
+        part
     }
 
     /// A number below `bound`, 0 where that is 0. Its bias, below 2^-32 for bounds below 2^32, does not matter here.

@@ -154,10 +154,16 @@ impl Load {
         }
         self.sent[slot] = now();
         if self.writes {
-            self.ring.write(slot, self.block, offset)
+            self.ring.write(slot, self.block, offset)?;
         } else {
-            self.ring.read(slot, self.block, offset)
+            self.ring.read(slot, self.block, offset)?;
         }
+        // All that ended together, sent together, would end together again: the disk would have nothing to do meanwhile.
+        // A single one is sent by the wait for it.
+        if self.sent.len() > 1 {
+            self.ring.send()?;
+        }
+        Ok(())
     }
 
     /// The first reason stays, but for the user's.

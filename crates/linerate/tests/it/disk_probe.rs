@@ -10,8 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Done, LINERATE, LONG, alone, beside, has, lacks_namespaces, lacks_programs, run, say, start,
-    wait_until,
+    Done, LINERATE, LONG, beside, lacks_namespaces, lacks_programs, run, start, wait_until,
 };
 
 /// Options of `unshare` for namespaces in which an ordinary user may mount.
@@ -448,55 +447,74 @@ fn fio_runs_its_job_in_the_file_of_the_probe() {
     }
 }
 
-/// Figures of fio's JSON: requests a second.
-fn fio_iops(bench: &Bench, words: &str) -> f64 {
-    let mut command = bench.command("fio");
-    let file = bench.path().join("fio-file");
-    command
-        .arg(format!("--filename={}", file.display()))
-        .args("--name=it --output-format=json --eta=never --size=512M --direct=1 --ioengine=io_uring --time_based --runtime=5 --ramp_time=2 --refill_buffers --randrepeat=0 --overwrite=1".split(' '))
-        .args(words.split(' '));
-    let done = run(&mut command, LONG).expect(0);
-    let json = &done.out[done.out.find('{').unwrap()..];
-    let document: Value = serde_json::from_str(json).unwrap();
-    let job = &document["jobs"][0];
-    let of = |way: &str| job[way]["iops"].as_f64().unwrap();
-    of("read") + of("write")
-}
+/// A group of processes whose direct I/O on one disk is throttled (control groups 1), gone when dropped.
+struct Throttled(PathBuf);
 
-fn our_iops(bench: &Bench, pattern: &str) -> f64 {
-    let words = format!("-t 5 --size 512M --budget 1T --only {pattern}");
-    let document = document(&run(&mut bench.probe(&words), LONG).expect(0));
-    document["figures"][0]["iops"].as_f64().unwrap()
-}
-
-/// Side by side in turn; medians of three. A machine with other load on its disk says nothing, so it is run by hand.
-#[test]
-#[ignore = "loads the disk for three minutes; prints ratios"]
-fn rates_agree_with_fio() {
-    let _turn = alone();
-    if !has("fio") {
-        return skipped(Need::Programs, "rates beside fio", "fio is not installed");
-    }
-    let bench = Bench::new();
-    for (pattern, words) in [
-        ("seq-read", "--rw=read --bs=1M --iodepth=4"),
-        ("seq-write", "--rw=write --bs=1M --iodepth=4"),
-        ("rand-read", "--rw=randread --bs=4k --iodepth=1"),
-        ("rand-read-32", "--rw=randread --bs=4k --iodepth=32"),
-    ] {
-        let mut pairs = [[0.0; 3]; 2];
-        for turn in 0..3 {
-            pairs[0][turn] = our_iops(&bench, pattern);
-            pairs[1][turn] = fio_iops(&bench, words);
+impl Throttled {
+    fn new(disk: &str, iops: u32) -> std::io::Result<Self> {
+        let name = format!("linerate-it-{}", std::process::id());
+        let group = Self(Path::new("/sys/fs/cgroup/blkio").join(name));
+        fs::create_dir(&group.0)?;
+        for way in ["read", "write"] {
+            let file = group.0.join(format!("blkio.throttle.{way}_iops_device"));
+            fs::write(file, format!("{disk} {iops}"))?;
         }
-        let [ours, theirs] = pairs.map(|mut rates| {
-            rates.sort_by(f64::total_cmp);
-            rates[1]
-        });
-        say(&format!(
-            "{pattern}: linerate {ours:.0} IOPS, fio {theirs:.0} IOPS, ratio {:.3}; all {pairs:.0?}",
-            ours / theirs
-        ));
+        Ok(group)
     }
+}
+
+impl Drop for Throttled {
+    fn drop(&mut self) {
+        drop(fs::remove_dir(&self.0));
+    }
+}
+
+#[test]
+fn a_disk_of_120_iops_is_one_of_120_iops() {
+    let _turn = beside();
+    let what = "a throttled disk";
+    let bench = Bench::new();
+    let first =
+        document(&run(&mut bench.probe("-t 1 --size 16M --only rand-read"), LONG).expect(0));
+    let place = &first["place"];
+    let disk = if place["disk"].is_null() {
+        &place["device"]
+    } else {
+        &place["disk"]
+    };
+    if disk.is_null() || first["direct"]["direct"] != "yes" {
+        return skipped(
+            Need::DirectIo,
+            what,
+            "no direct I/O on a disk that the kernel names",
+        );
+    }
+    let number = |part: &str| disk["number"][part].as_u64().unwrap();
+    let number = format!("{}:{}", number("major"), number("minor"));
+    let group = match Throttled::new(&number, 120) {
+        Ok(group) => group,
+        Err(why) => return skipped(Need::Throttle, what, &why.to_string()),
+    };
+    let mut command = bench.command("sh");
+    command.args([
+        "-c",
+        "echo $$ > \"$GROUP/cgroup.procs\" && exec \"$@\"",
+        "sh",
+    ]);
+    command.env("GROUP", &group.0).arg(LINERATE);
+    command.args(["disk", "probe", "--json", "--size", "16M"]);
+    command
+        .args(["--only", "rand-read-32,rand-write-32"])
+        .arg(bench.path());
+    let document = document(&run(&mut command, LONG).expect(0));
+    for figures in document["figures"].as_array().unwrap() {
+        let iops = figures["iops"].as_f64().unwrap();
+        assert!((117.0..=123.0).contains(&iops), "{figures}");
+        let high = figures["iops_high"].as_f64().unwrap();
+        assert!(high < 1.05 * iops, "{figures}");
+    }
+    let findings = document["findings"].as_array().unwrap();
+    assert_eq!(findings[0]["id"], "disk-cap", "{findings:?}");
+    let cap = findings[0]["figures"][0]["value"].as_f64().unwrap();
+    assert!((117.0..=123.0).contains(&cap), "{cap}");
 }
