@@ -233,7 +233,7 @@ mod tests {
         let mut random = Course::new(&task(Pattern::RandomReadDeep, false));
         for _ in 0..10_000 {
             let offset = random.next(&mut noise).unwrap();
-            assert!(offset < 4 << 20 && offset % 4096 == 0, "{offset}");
+            assert!(offset < 4 << 20 && offset.is_multiple_of(4096), "{offset}");
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
         let mut tell = |_, _| {};
         let mut watch = Watch::new(&task, Nanos::ZERO, &mut tell);
         let mut meter = Meter::new(Nanos::ZERO, task.ramp);
-        let ended = (1..).find(|at| {
+        let ended = (1..10_000).find(|at| {
             meter.ticks.push(tick(*at));
             watch.over(Nanos(at * TICK.0), || meter.clone())
         });
@@ -260,7 +260,13 @@ mod tests {
         // Two looks in a row, the second one after 7.5 s.
         assert_eq!(ends_after(Some(0.02), steady), 7500);
         // One that doubles and halves each 5 s is not known.
-        let restless = |at: u64| if at / 100 % 2 == 0 { 1000 } else { 2000 };
+        let restless = |at: u64| {
+            if (at / 100).is_multiple_of(2) {
+                1000
+            } else {
+                2000
+            }
+        };
         assert_eq!(ends_after(Some(0.02), restless), 60_000);
     }
 
