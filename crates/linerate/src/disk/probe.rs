@@ -1,5 +1,4 @@
 //! `linerate disk probe`: patterns of requests on a new file, and what they say of the disk.
-#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
@@ -117,8 +116,7 @@ pub(super) fn run(arguments: &ProbeArguments, printer: &Printer) -> Result<(), F
     let (mut probe, fio) = probe::run(&request, signals.as_fd(), &mut |happens| {
         // A terminal that is gone does not end a probe.
         drop(printer.status(&status(happens)));
-    })
-    .map_err(refusal)?;
+    })?;
     finish(&mut probe, fio, &signals, arguments.json, printer)
 }
 
@@ -132,8 +130,8 @@ fn finish(
     signals::release(signals, &[signals::INTERRUPT, signals::TERMINATE]);
     let mut failed = None;
     match fio {
-        Some(Ok(output)) => probe.fio = Some(fio_run(output)),
-        Some(Err(error)) => failed = Some(refusal(error)),
+        Some(Ok(output)) => probe.fio = Some(fio_run(&output)),
+        Some(Err(error)) => failed = Some(error.into()),
         None => {}
     }
     let findings = explain(probe);
@@ -168,7 +166,7 @@ fn status(happens: Progress) -> String {
     }
 }
 
-fn fio_run(output: FioOutput) -> FioRun {
+fn fio_run(output: &FioOutput) -> FioRun {
     let read = linerate_readers::read("fio", output.stdout.as_bytes());
     let parts = read.map(|transcript| transcript.parts).unwrap_or_default();
     let jobs = parts.into_iter().filter_map(|part| match part {
@@ -183,24 +181,26 @@ fn fio_run(output: FioOutput) -> FioRun {
     }
 }
 
-fn refusal(error: ProbeError) -> Failure {
-    let text = error.to_string();
-    match error {
-        ProbeError::Device { .. }
-        | ProbeError::NotDirectory { .. }
-        | ProbeError::TooLarge { .. }
-        | ProbeError::TooSmall { .. }
-        | ProbeError::Fio { .. } => Failure::Usage(text),
-        ProbeError::Ram { .. }
-        | ProbeError::NoDisk { .. }
-        | ProbeError::ReadOnly { .. }
-        | ProbeError::Network { .. }
-        | ProbeError::TooFull { .. }
-        | ProbeError::Budget { .. } => Failure::Refused(text),
-        ProbeError::Open { .. }
-        | ProbeError::Make { .. }
-        | ProbeError::Allocate { .. }
-        | ProbeError::State { .. } => Failure::File(text),
+impl From<ProbeError> for Failure {
+    fn from(error: ProbeError) -> Self {
+        let text = error.to_string();
+        match error {
+            ProbeError::Device { .. }
+            | ProbeError::NotDirectory { .. }
+            | ProbeError::TooLarge { .. }
+            | ProbeError::TooSmall { .. }
+            | ProbeError::Fio { .. } => Self::Usage(text),
+            ProbeError::Ram { .. }
+            | ProbeError::NoDisk { .. }
+            | ProbeError::ReadOnly { .. }
+            | ProbeError::Network { .. }
+            | ProbeError::TooFull { .. }
+            | ProbeError::Budget { .. } => Self::Refused(text),
+            ProbeError::Open { .. }
+            | ProbeError::Make { .. }
+            | ProbeError::Allocate { .. }
+            | ProbeError::State { .. } => Self::File(text),
+        }
     }
 }
 
@@ -233,7 +233,7 @@ impl ProbeArguments {
             budget: self.budget,
             state: state_folder()?,
             spindles,
-            fio: fio.transpose().map_err(refusal)?,
+            fio: fio.transpose()?,
         })
     }
 }
