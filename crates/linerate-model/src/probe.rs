@@ -118,23 +118,24 @@ macro_rules! patterns {
     };
 }
 
+// What writes most comes last: the day's budget may end it.
 patterns! {
-    /// Writes of 1 MiB one after the other, 4 at a time.
-    SequentialWrite = "seq-write",
     /// Reads of 1 MiB one after the other, 4 at a time.
     SequentialRead = "seq-read",
     /// Reads of 4 KiB anywhere, one at a time.
     RandomRead = "rand-read",
     /// Reads of 4 KiB anywhere, 32 at a time.
     RandomReadDeep = "rand-read-32",
-    /// Writes of 4 KiB anywhere, one at a time.
-    RandomWrite = "rand-write",
-    /// Writes of 4 KiB anywhere, 32 at a time.
-    RandomWriteDeep = "rand-write-32",
     /// Writes of 4 KiB one after the other, each followed by fdatasync(2).
     Sync = "sync",
     /// The file written once by the page cache, in writes of 1 MiB, and an fsync(2) at the end.
     Buffered = "buffered",
+    /// Writes of 4 KiB anywhere, one at a time.
+    RandomWrite = "rand-write",
+    /// Writes of 4 KiB anywhere, 32 at a time.
+    RandomWriteDeep = "rand-write-32",
+    /// Writes of 1 MiB one after the other, 4 at a time.
+    SequentialWrite = "seq-write",
 }
 
 impl Pattern {

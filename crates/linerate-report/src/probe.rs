@@ -257,7 +257,9 @@ fn row_remarks(run: &PatternRun, figures: &Figures) -> Vec<String> {
 fn why(ended: ProbeEnd) -> String {
     match ended {
         ProbeEnd::Stopped => "it was stopped".to_owned(),
-        ProbeEnd::Budget => "the day's budget of bytes written is used up (--budget)".to_owned(),
+        ProbeEnd::Budget => {
+            "its share of the day's budget of bytes written is used up (--budget)".to_owned()
+        }
         ProbeEnd::NoAnswer => "the disk did not answer in time".to_owned(),
         ProbeEnd::NoAccount => {
             "how much was written could not be kept, and without it there is no daily budget"

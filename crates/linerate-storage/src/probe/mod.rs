@@ -106,8 +106,9 @@ pub fn run(
         scratch,
     };
     probing.lay_out(tell);
-    for pattern in Pattern::ALL {
-        if probing.probe.ended.is_none() && request.patterns.contains(pattern) {
+    let asked = |pattern: &&Pattern| request.patterns.contains(pattern);
+    for pattern in Pattern::ALL.iter().filter(asked) {
+        if probing.probe.ended.is_none() {
             probing.measure(*pattern, tell);
         }
     }
@@ -167,6 +168,7 @@ struct Probing<'a> {
 impl Probing<'_> {
     /// Writes the file once, so that reads have something to read and writes need no new room.
     fn lay_out(&mut self, tell: &mut dyn FnMut(Progress)) {
+        // The last of all patterns: nothing is left for others.
         let mut task = self.task(Pattern::SequentialWrite, self.scratch.size());
         task.once = true;
         task.ramp = Nanos::ZERO;
@@ -187,7 +189,8 @@ impl Probing<'_> {
         });
         self.probe.file = done.bytes;
         if done.bytes < place::LEAST {
-            self.probe.ended.get_or_insert(ProbeEnd::NoAnswer);
+            let why = done.ended.unwrap_or(ProbeEnd::NoAnswer);
+            self.probe.ended.get_or_insert(why);
         }
         self.scratch.look_for_pages(done.bytes);
         self.probe.direct = self.scratch.direct();
@@ -195,11 +198,10 @@ impl Probing<'_> {
 
     fn measure(&mut self, pattern: Pattern, tell: &mut dyn FnMut(Progress)) {
         let task = self.task(pattern, self.probe.file);
-        if !task.direct {
-            self.probe.ended = self.scratch.evict(self.stop);
-            if self.probe.ended.is_some() {
-                return;
-            }
+        // Of an earlier pattern by the page cache, too: direct writes would have to drop its pages one by one.
+        self.probe.ended = self.scratch.evict(self.stop);
+        if self.probe.ended.is_some() {
+            return;
         }
         let before = self.counters();
         let busy_before = process::disk_use_of_others();
@@ -251,6 +253,7 @@ impl Probing<'_> {
         let direct = pattern.direct() && matches!(self.scratch.direct(), Direct::Yes { .. });
         let is_buffered = pattern == Pattern::Buffered;
         let written = self.probe.wear.written.0;
+        let left = self.account.left().0.saturating_sub(written);
         Task {
             pattern,
             direct,
@@ -260,10 +263,18 @@ impl Probing<'_> {
             ramp: if is_buffered { Nanos::ZERO } else { RAMP },
             most: self.request.time,
             precision: self.request.precision.filter(|_| !is_buffered),
-            allowance: Bytes(self.account.left().0.saturating_sub(written)),
+            allowance: Bytes(left / self.writers_from(pattern)),
             // The instant differs from pattern to pattern and from probe to probe.
             seed: clock::wall().0 ^ clock::monotonic().0.rotate_left(32),
         }
+    }
+
+    /// How many patterns that write are still to come, this one included: each has the same share of what may be
+    /// written, and leaves what it does not need to those behind it.
+    fn writers_from(&self, pattern: Pattern) -> u64 {
+        let still = Pattern::ALL.iter().skip_while(|one| **one != pattern);
+        let writes = |one: &&Pattern| one.writes() && self.request.patterns.contains(one);
+        still.filter(writes).count().max(1) as u64
     }
 
     /// Has a task made, and keeps what it wrote. `None` where the kernel took no request, which ends the probe.
@@ -279,7 +290,8 @@ impl Probing<'_> {
                 return None;
             }
         };
-        self.probe.ended = done.ended;
+        // A pattern whose share of the budget is used up leaves the others theirs.
+        self.probe.ended = done.ended.filter(|why| *why != ProbeEnd::Budget);
         if task.pattern.writes() {
             self.probe.wear.written.0 += done.bytes.0;
             if self.account.add(done.bytes).is_err() {
