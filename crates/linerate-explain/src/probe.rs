@@ -203,15 +203,21 @@ fn shared(measured: &[Measured<'_>]) -> Option<Finding> {
         one.run.pattern.name(),
         percent(share),
         one.run.bytes,
-        names(one.run),
+        names(one.run, others),
     );
     Draft::new("disk-shared", Severity::Fault, sentence)
         .figure("moved for others, bytes", others.0, "/proc/diskstats")
         .done()
 }
 
-/// Who read or wrote meanwhile, where that is known: on whatever disk.
-fn names(run: &PatternRun) -> String {
+/// Who read or wrote meanwhile, on whatever disk, where that explains at least half of what the disk moved for others. What was
+/// written before and comes from the page cache now has no process.
+fn names(run: &PatternRun, others: Bytes) -> String {
+    let sum: u64 = run.busy.iter().map(|one| one.read.0 + one.written.0).sum();
+    if sum < others.0 / 2 {
+        return "Processes that this user sees did not move that much meanwhile: other users, or data written before. "
+            .to_owned();
+    }
     let names: Vec<String> = run
         .busy
         .iter()
@@ -220,11 +226,7 @@ fn names(run: &PatternRun) -> String {
             format!("{} (pid {}, {sum})", one.program, one.pid)
         })
         .collect();
-    if names.is_empty() {
-        String::new()
-    } else {
-        format!("Most was read and written by {}. ", names.join(", "))
-    }
+    format!("Most was read and written by {}. ", names.join(", "))
 }
 
 /// A disk that is said to rotate: by the user, or by itself.

@@ -184,18 +184,21 @@ fn others_on_the_disk_come_first() {
     read.device = Some(few);
     assert_eq!(ids(&explain(&probe(vec![read.clone()]))), ["disk-speed"]);
     read.device = Some(many);
+    let anonymous = read.clone();
     read.busy = vec![BusyProcess {
         pid: 7,
         program: "rsync".into(),
-        read: Bytes(3 << 20),
+        read: Bytes(29 << 20),
         written: Bytes(1 << 20),
     }];
     let findings = explain(&probe(vec![read]));
     assert_eq!(findings[0].id, "disk-shared");
+    let written_before = explain(&probe(vec![anonymous]));
+    assert!(written_before[0].sentence.contains("data written before"));
     let sentence = &findings[0].sentence;
     assert!(sentence.contains("25 %"), "{sentence}");
     assert!(
-        sentence.contains("by rsync (pid 7, 4.00 MiB)"),
+        sentence.contains("by rsync (pid 7, 30.0 MiB)"),
         "{sentence}"
     );
 }
