@@ -26,6 +26,9 @@ need strip binutils
 [ -x /usr/sbin/mkfs.ext4 ] || packages+=(e2fsprogs)
 [ -x /usr/sbin/mkfs.xfs ] || packages+=(xfsprogs)
 [ -x /usr/sbin/mkfs.btrfs ] || packages+=(btrfs-progs)
+need fio fio
+need fuse2fs fuse2fs
+need mkfs.ext4 e2fsprogs
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 # Without optimization and optional features: two minutes on two CPUs.
 if ! cargo deny --version >/dev/null 2>&1; then

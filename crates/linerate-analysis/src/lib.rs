@@ -30,6 +30,7 @@ pub mod mesh;
 mod moments;
 mod passage;
 pub mod precision;
+pub mod probe;
 pub mod queue;
 pub mod round_trip;
 mod sending;

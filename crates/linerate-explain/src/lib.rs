@@ -37,6 +37,7 @@ mod draft;
 pub mod expect;
 mod facts;
 mod phrases;
+pub mod probe;
 mod rules;
 pub mod transcript;
 mod words;
@@ -78,6 +79,11 @@ pub fn rule_ids() -> impl Iterator<Item = &'static str> {
 /// The ids of the findings that only a transcript, a packet capture or a record of disks can give.
 pub fn reading_ids() -> impl Iterator<Item = &'static str> {
     READING_IDS.into_iter()
+}
+
+/// The ids of the findings about a probe of a disk.
+pub fn probe_ids() -> impl Iterator<Item = &'static str> {
+    probe::IDS.into_iter()
 }
 
 /// In the order of the alphabet.

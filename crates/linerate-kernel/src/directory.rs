@@ -158,13 +158,34 @@ impl Directory {
         self.at(name, flags, mode)
     }
 
-    /// Makes a file without a name (`O_TMPFILE`), open to be read and written: it is gone when nothing has it open any
-    /// more, however this process ends.
+    /// Makes a file that has no name, open to be read and written: it is gone with its last descriptor. Where the file
+    /// system has none such (`O_TMPFILE`), a new random name is made (`O_EXCL`) and removed at once.
     ///
     /// # Errors
-    /// `EOPNOTSUPP`, or `EISDIR` from old kernels, where the file system cannot; those of `open`.
-    pub fn make_unnamed(&self, mode: u32) -> io::Result<File> {
-        self.at(OsStr::new("."), OFlags::RDWR | OFlags::TMPFILE, mode)
+    /// `EROFS`, `EACCES` and the others of `open`.
+    pub fn nameless(&self, mode: u32) -> io::Result<File> {
+        // EXCL: it cannot be given a name later either.
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL;
+        let refused = match self.at(OsStr::new("."), flags, mode) {
+            Ok(file) => return Ok(file),
+            Err(error) => error,
+        };
+        // Kernels before 3.11 take it for a directory that is to be written.
+        let unknown = [libc::EOPNOTSUPP, libc::EISDIR, libc::EINVAL];
+        if !refused
+            .raw_os_error()
+            .is_some_and(|code| unknown.contains(&code))
+        {
+            return Err(refused);
+        }
+        let mut random_bytes = [0; 8];
+        random(&mut random_bytes)?;
+        let number = u64::from_ne_bytes(random_bytes);
+        let name = OsString::from(format!(".linerate-{number:016x}.probe"));
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let file = self.at(&name, flags, mode)?;
+        self.remove(&name)?;
+        Ok(file)
     }
 
     /// Makes a directory in this one, with exactly this mode, and opens it.
@@ -421,6 +442,20 @@ mod tests {
         held.make_directory(OsStr::new("full"), 0o700).unwrap();
         begin().take(OsStr::new("full")).unwrap_err();
         assert_eq!(names(folder.path()), ["file", "full", "link"]);
+    }
+
+    #[test]
+    fn a_nameless_file_is_nowhere() {
+        let folder = tempdir().unwrap();
+        let held = Directory::open(folder.path()).unwrap();
+        let mut file = held.nameless(0o600).unwrap();
+        file.write_all(b"text").unwrap();
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+        assert_eq!(
+            file.metadata().unwrap().permissions().mode() & 0o7777,
+            0o600
+        );
+        assert_eq!(file.metadata().unwrap().nlink(), 0);
     }
 
     #[test]

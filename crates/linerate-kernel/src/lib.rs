@@ -5,7 +5,7 @@
 //! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
 //! function is one question to the kernel or one setting. What this kernel does not know is `None`,
 //! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, [`file::lock`], until
-//! another lets go, and the netlink questions of [`route`], [`counters`], [`link`], [`inventory`], [`forward_rules`]
+//! another lets go, [`ring::Ring::wait`], until something ends, and the netlink questions of [`route`], [`counters`], [`link`], [`inventory`], [`forward_rules`]
 //! and [`tcp_table`], for at most a second, and [`echo::answers`], for as long as its caller says.
 //!
 //! It is the only room with `unsafe`; the modules that need it say so in their first line.
@@ -26,6 +26,7 @@
 
 pub mod activation;
 mod address;
+pub mod aligned;
 pub mod clock;
 mod control;
 pub mod counters;
@@ -37,6 +38,7 @@ mod ethtool;
 pub mod event;
 pub mod extent;
 pub mod file;
+pub mod file_system;
 pub mod forward_rules;
 pub mod host;
 pub mod inventory;
@@ -52,6 +54,7 @@ mod proc_file;
 pub mod process;
 pub mod process_io;
 pub mod process_sockets;
+pub mod ring;
 mod rooted_path;
 pub mod route;
 pub mod sctp;

@@ -67,6 +67,10 @@ pub struct ChildSettings<'a> {
     pub nice: i32,
     /// How it ends with the thread that started it.
     pub bond: Bond,
+    /// A descriptor of ours that it has as well, by the same number.
+    pub kept: Option<BorrowedFd<'a>>,
+    /// It makes no file larger than this (`RLIMIT_FSIZE`); `None`: as ours.
+    pub largest_file: Option<Bytes>,
 }
 
 /// Lets every signal act on the calling thread. A child inherits what its parent has blocked (to read it from a
@@ -89,6 +93,8 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
         mask.set(*cpu);
     }
     let is_bound = !settings.cpus.is_empty();
+    let kept = settings.kept.map(|fd| fd.as_raw_fd());
+    let largest = settings.largest_file;
     let parent = getpid();
     let bind = move || {
         unblock_all()?;
@@ -102,6 +108,15 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
         }
         if nice != 0 {
             be_nicer(nice)?;
+        }
+        if let Some(fd) = kept {
+            // SAFETY: the descriptor is borrowed until the child has started.
+            fcntl_setfd(unsafe { BorrowedFd::borrow_raw(fd) }, FdFlags::empty())?;
+        }
+        if let Some(Bytes(largest)) = largest {
+            let mut limit = getrlimit(Resource::Fsize);
+            limit.current = Some(limit.maximum.map_or(largest, |most| most.min(largest)));
+            setrlimit(Resource::Fsize, limit)?;
         }
         set_parent_process_death_signal(Some(death))?;
         // The parent may have ended before the line above.
@@ -230,6 +245,43 @@ fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
     Some(Nanos(
         (user + system).checked_mul(1_000_000_000)? / ticks_per_second.max(1),
     ))
+}
+
+/// What a process had the kernel move from and to disks, or will have (`/proc/PID/io`, `proc_pid_io(5)`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskUse {
+    /// Bytes read (`read_bytes`).
+    pub read: Bytes,
+    /// Bytes written, those that are still in the page cache included (`write_bytes`).
+    pub written: Bytes,
+}
+
+/// The disk use of a process. `None` for processes of other users, and those that are gone.
+pub fn disk_use(pid: u32) -> Option<DiskUse> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let number = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+        value.strip_prefix(':')?.trim().parse().ok().map(Bytes)
+    };
+    Some(DiskUse {
+        read: number("read_bytes")?,
+        written: number("write_bytes")?,
+    })
+}
+
+/// The disk use of all processes other than this one, of any user, as far as this one may see it.
+pub fn disk_use_of_others() -> Vec<(u32, DiskUse)> {
+    let own = std::process::id();
+    numbered("/proc")
+        .filter(|pid| *pid != own)
+        .filter_map(|pid| Some((pid, disk_use(pid)?)))
+        .collect()
+}
+
+/// The name of a process's program, at most 15 bytes (`/proc/PID/comm`). `None` where it is gone.
+pub fn program(pid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end_matches('\n').to_owned())
 }
 
 /// The most memory that this process had resident at once since it started its program (`VmHWM` of
@@ -441,6 +493,53 @@ mod tests {
         assert_eq!(start_ticks_in(&stat("S")), Some(4711));
         assert_eq!(start_ticks_in(&stat("Z")), None);
         assert_eq!(start_ticks_in("7 (a"), None);
+    }
+
+    #[test]
+    fn what_a_process_writes_is_counted() {
+        use std::io::Write as _;
+        let before = disk_use(std::process::id()).unwrap();
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.write_all(&[1; 8192]).unwrap();
+        file.sync_all().unwrap();
+        let after = disk_use(std::process::id()).unwrap();
+        assert!(after.written.0 >= before.written.0 + 8192, "{after:?}");
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let name = program(child.id());
+        let others = disk_use_of_others();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(others.iter().any(|(pid, _)| *pid == child.id()));
+        assert!(others.iter().all(|(pid, _)| *pid != std::process::id()));
+        // Between fork and exec it has our name.
+        assert!(name.is_some_and(|name| !name.is_empty()));
+        assert_eq!(disk_use(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_child_has_what_is_kept_for_it_and_makes_no_large_file() {
+        use std::os::fd::AsFd as _;
+        let file = tempfile::tempfile().unwrap();
+        let mut command = Command::new("sh");
+        let script = format!(
+            "printf text > /proc/self/fd/{}; ulimit -f",
+            file.as_fd().as_raw_fd()
+        );
+        command
+            .args(["-c", &script])
+            .stdout(std::process::Stdio::piped());
+        let settings = ChildSettings {
+            kept: Some(file.as_fd()),
+            largest_file: Some(Bytes(1 << 20)),
+            ..ChildSettings::default()
+        };
+        let out = spawn_bound(&mut command, &settings)
+            .unwrap()
+            .wait_with_output()
+            .unwrap();
+        // Blocks of 512 bytes.
+        assert_eq!(out.stdout, b"2048\n");
+        assert_eq!(file.metadata().unwrap().len(), 4);
     }
 
     #[test]

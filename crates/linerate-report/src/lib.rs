@@ -38,6 +38,7 @@ pub mod live;
 mod markup;
 pub mod mesh;
 pub mod observation;
+pub mod probe;
 pub mod progress;
 pub mod record;
 pub mod roll_out;

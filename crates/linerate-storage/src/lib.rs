@@ -1,4 +1,4 @@
-//! Block devices and files: what stands below a file, how fast it is, and what a power cut leaves of it.
+//! Block devices and files: what stands below a file, how fast it is ([`probe`]), and what a power cut leaves of it.
 //!
 //! [`stack`] says which devices a path is on and what these stand on, [`watch`] reads what the kernel counts of them.
 //!
@@ -7,6 +7,7 @@
 pub mod crash;
 mod error;
 pub mod place;
+pub mod probe;
 pub mod stack;
 pub mod watch;
 

@@ -79,6 +79,14 @@ needs! {
     Seccomp = "seccomp",
     /// The project's folder on a file system that a block device holds.
     Disk = "disk",
+    /// `io_uring`.
+    Ring = "io-uring",
+    /// The system call `cachestat`.
+    Cachestat = "cachestat",
+    /// Direct I/O on the file system of the tests.
+    DirectIo = "direct-io",
+    /// Groups of processes whose disk is throttled (blkio of control groups 1, as root).
+    Throttle = "blkio",
     /// A pipe of 2 MiB.
     Pipes = "pipes",
     /// Tests that run at a niceness of at most 15.

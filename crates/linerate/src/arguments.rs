@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Watch TCP connections of other programs and say what limits them
     Observe(Box<ObserveArguments>),
-    /// Watch block devices: what each level below a file does, who uses it, whether one is at its limit
+    /// What block devices do, level by level, whether one is at its limit (watch); how fast a directory's disk is (probe)
     #[command(args_override_self = true)]
     Disk(Box<DiskArguments>),
     /// Make wide-area paths on this machine, and test across them

@@ -7,10 +7,11 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings")
 }
 
-/// All ids: of rules, and of what only a transcript or a capture shows.
+/// All ids: of rules, of what only a transcript or a capture shows, and of probes of disks.
 fn ids() -> BTreeSet<&'static str> {
     linerate_explain::rule_ids()
         .chain(linerate_explain::reading_ids())
+        .chain(linerate_explain::probe_ids())
         .collect()
 }
 

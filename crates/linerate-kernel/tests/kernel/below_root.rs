@@ -13,6 +13,8 @@ use linerate_kernel::{clock, poll};
 use linerate_model::units::Nanos;
 use linerate_testing::{Need, skipped};
 
+use super::filter::refuse_call;
+
 /// So long links are exchanged.
 const RACE: Nanos = Nanos::from_millis(10_000);
 
@@ -128,51 +130,11 @@ fn exchanged_links_lead_nothing_out_of_a_root() {
     assert_eq!(text(inside.join("setting")), "ours\n");
 }
 
-/// Has this thread see a kernel without `openat2`.
-#[expect(unsafe_code, reason = "the standard library has no seccomp")]
-fn without_openat2() -> io::Result<()> {
-    let step = |code: u32, jt, jf, k: u32| libc::sock_filter {
-        code: u16::try_from(code).unwrap(),
-        jt,
-        jf,
-        k,
-    };
-    let call = u32::try_from(libc::SYS_openat2).unwrap();
-    let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
-    // The number of the call is the first word of what a filter sees (seccomp(2)).
-    let mut filter = [
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, refusal),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog {
-        len: u16::try_from(filter.len()).unwrap(),
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: the filter outlives the calls, and its length is its own; the other arguments are integers.
-    let results = unsafe {
-        [
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-            libc::prctl(
-                libc::PR_SET_SECCOMP,
-                libc::SECCOMP_MODE_FILTER,
-                &raw const program,
-            ),
-        ]
-    };
-    if results == [0, 0] {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
 #[test]
 fn a_kernel_that_is_too_old_is_named_and_nothing_is_opened() {
     // A filter holds for the thread that takes it.
     let seen = std::thread::spawn(|| {
-        without_openat2()?;
+        refuse_call(libc::SYS_openat2, libc::ENOSYS)?;
         let opened = Root::at(&std::env::temp_dir()).map(drop);
         let own = Root::of_this_machine().whole_text("/proc/sys/kernel/ostype");
         Ok::<_, io::Error>((opened, own.unwrap()))

@@ -5,8 +5,10 @@
 
 mod below_root;
 mod emulation;
+mod filter;
 mod forwarding;
 mod namespaced;
+mod ring;
 mod settings;
 mod sockets;
 mod tcp_account;

@@ -47,8 +47,11 @@ pub(super) fn pace(text: &str) -> Result<Pace, String> {
     }
 }
 
-/// `2%`, or `0.5%`: a bare number could be either a share or percent.
-pub(super) fn precision(text: &str) -> Result<f64, String> {
+/// A share of 1 as `2%` or `0.5%`: a bare number could be either a share or percent.
+///
+/// # Errors
+/// Any other text.
+pub fn precision(text: &str) -> Result<f64, String> {
     let digits = text.strip_suffix('%').map(str::trim);
     match digits.and_then(|digits| digits.parse::<f64>().ok()) {
         Some(percent) if percent.is_finite() && percent > 0.0 => Ok(percent / 100.0),

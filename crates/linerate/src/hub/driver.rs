@@ -325,6 +325,15 @@ impl<'a> Driver<'a> {
             self.tests_changed = true;
             let (run, lease, finished) = (test.lease.run, made.lease, made.finished.clone());
             self.made.insert(run, made);
+            // Of an agent that went with the test, nobody has told yet: the next test would only fail as well.
+            for name in [&test.lease.from, &test.lease.to] {
+                let standing = self.standing.get(name.as_str());
+                if standing.is_some_and(|standing| !standing.session.is_open())
+                    && let Some(host) = self.place(name)
+                {
+                    self.dispatcher.handle_lost(now, host);
+                }
+            }
             if self.dispatcher.handle_finished(now, lease, finished) == Taken::Late {
                 // Its row is there since its lease expired.
                 self.made.remove(&run);

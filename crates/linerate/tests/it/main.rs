@@ -31,6 +31,8 @@ mod crowd;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
+mod disk_probe;
+#[cfg(test)]
 #[path = "../dropin/mod.rs"]
 #[cfg(test)]
 mod dropin;

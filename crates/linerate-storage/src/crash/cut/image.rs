@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use linerate_kernel::directory::{Directory, Replacement};
+use linerate_kernel::directory::Directory;
 use linerate_kernel::extent::{data_from, hole_from};
 use linerate_kernel::file::allocate;
 use linerate_kernel::mounts::free_bytes;
@@ -47,20 +47,10 @@ impl Images {
 
     /// An image of zeros. Its room is reserved: a disk that fills up meanwhile would look like a loss.
     pub(super) fn make(&self, bytes: u64) -> Result<File, CrashError> {
-        let image = match self.folder.make_unnamed(0o600) {
-            Err(error) if cannot_be_unnamed(&error) => self.make_and_remove(),
-            other => other,
-        };
+        let image = self.folder.nameless(0o600);
         let image = image.map_err(self.cannot("make"))?;
         allocate(&image, bytes).map_err(self.cannot("reserve room for"))?;
         Ok(image)
-    }
-
-    /// A file system without unnamed files gets one whose name is removed at once.
-    fn make_and_remove(&self) -> io::Result<File> {
-        let mut made = Replacement::begin(self.folder.share()?, 0o600)?;
-        let path = linerate_kernel::directory::proc_name(std::os::fd::AsFd::as_fd(made.file()));
-        File::options().read(true).write(true).open(path)
     }
 
     /// Another image with the same data.
@@ -79,13 +69,6 @@ impl Images {
             source,
         }
     }
-}
-
-fn cannot_be_unnamed(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Unsupported | ErrorKind::IsADirectory
-    )
 }
 
 /// Holes stay holes: the copy has zeros there already.
@@ -126,8 +109,6 @@ mod tests {
         let image = images.make(4 << 20).unwrap();
         image.write_all_at(b"data", 3 << 20).unwrap();
         let copy = images.copy(&image).unwrap();
-        let fallback = images.make_and_remove().unwrap();
-        fallback.write_all_at(b"x", 0).unwrap();
         let mut read = [0; 5];
         copy.read_exact_at(&mut read, 3 << 20).unwrap();
         assert_eq!(&read, b"data\0");

@@ -1,0 +1,278 @@
+//! The file system below a descriptor, and how a file there is read and written: directly, by the page cache, with room
+//! kept for it.
+#![expect(unsafe_code, reason = "cachestat has no wrapper")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+use linerate_model::block::DeviceNumber;
+use linerate_model::plain_text::PlainText;
+use linerate_model::units::Bytes;
+use rustix::fs::{
+    Advice, AtFlags, FallocateFlags, OFlags, StatVfsMountFlags, StatxFlags, fadvise, fallocate,
+    fcntl_getfl, fcntl_setfl, fstatfs, fstatvfs, statx,
+};
+use rustix::io::Errno;
+
+use crate::aligned::Aligned;
+use crate::option::check;
+
+/// Where a descriptor's file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Its kind as a number (statfs(2), `include/uapi/linux/magic.h`).
+    pub magic: u64,
+    /// Its kind as its mount names it: `ext4`, `nfs4`, `fuse.sshfs`; `None` where `/proc` does not tell.
+    pub name: Option<PlainText>,
+    /// Where it is mounted.
+    pub mounted_at: Option<PlainText>,
+    /// Of an overlay: the directory that takes its writes, as its mount names it.
+    pub upper: Option<PathBuf>,
+    /// Its size.
+    pub size: Bytes,
+    /// What this user may still write.
+    pub free: Bytes,
+    /// Whether the mount takes no writes.
+    pub read_only: bool,
+    /// The device of its files (`st_dev`): major 0 is none that is a block device.
+    pub device: DeviceNumber,
+}
+
+/// The file system of an open file or directory.
+///
+/// # Errors
+/// Those of statfs(2).
+pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
+    let descriptor = descriptor.as_fd();
+    let kind = fstatfs(descriptor)?;
+    let room = fstatvfs(descriptor)?;
+    let facts = statx(
+        descriptor,
+        c"",
+        AtFlags::EMPTY_PATH,
+        StatxFlags::BASIC_STATS,
+    )?;
+    let mount = mount_of(descriptor.as_raw_fd());
+    let (mounted_at, name, upper) = mount.map_or((None, None, None), |mount| {
+        (Some(mount.at), Some(mount.kind), mount.upper)
+    });
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "magic numbers have 32 bits; the field's type differs between targets"
+    )]
+    let magic = u64::from(kind.f_type as u32);
+    Ok(FileSystem {
+        magic,
+        name,
+        mounted_at,
+        upper,
+        size: Bytes(room.f_blocks.saturating_mul(room.f_frsize)),
+        free: Bytes(room.f_bavail.saturating_mul(room.f_frsize)),
+        read_only: room.f_flag.contains(StatVfsMountFlags::RDONLY),
+        device: DeviceNumber {
+            major: facts.stx_dev_major,
+            minor: facts.stx_dev_minor,
+        },
+    })
+}
+
+/// Where the mount of a descriptor is and of which kind, by its number (`proc_pid_fdinfo(5)`, `proc_pid_mountinfo(5)`).
+fn mount_of(descriptor: i32) -> Option<Mount> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mount_in(&mounts, number.trim())
+}
+
+/// A line of mountinfo, as far as it is of interest.
+struct Mount {
+    at: PlainText,
+    kind: PlainText,
+    upper: Option<PathBuf>,
+}
+
+fn mount_in(mounts: &str, number: &str) -> Option<Mount> {
+    let line = mounts
+        .lines()
+        .find(|line| line.split(' ').next() == Some(number))?;
+    let (front, back) = line.split_once(" - ")?;
+    let mut back = back.split(' ');
+    let kind = back.next()?.into();
+    let options = back.nth(1).unwrap_or_default();
+    let upper = options
+        .split(',')
+        .find_map(|option| option.strip_prefix("upperdir="));
+    Some(Mount {
+        at: without_escapes(front.split(' ').nth(4)?).into(),
+        kind,
+        upper: upper.map(|path| without_escapes(path).into()),
+    })
+}
+
+/// Blanks and the like are three octal digits behind a backslash.
+fn without_escapes(text: &str) -> String {
+    let mut plain = text.to_owned();
+    for (escape, letter) in [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ] {
+        plain = plain.replace(escape, letter);
+    }
+    plain
+}
+
+/// What direct I/O on a file has to keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectAlignment {
+    /// Buffers begin at multiples of it, bytes.
+    pub memory: usize,
+    /// Offsets and lengths are multiples of it, bytes.
+    pub offset: usize,
+}
+
+/// The alignments of direct I/O as the file system says them (`STATX_DIOALIGN`, Linux 6.1). `Ok(None)`: it has no direct
+/// I/O for this file.
+///
+/// # Errors
+/// `Unsupported` where it does not say.
+pub fn direct_alignment(file: &File) -> io::Result<Option<DirectAlignment>> {
+    let facts = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
+    if facts.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let size = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
+    Ok((facts.stx_dio_offset_align > 0).then(|| DirectAlignment {
+        memory: size(facts.stx_dio_mem_align),
+        offset: size(facts.stx_dio_offset_align),
+    }))
+}
+
+/// Has a file read and written directly (`O_DIRECT`), or by the page cache.
+///
+/// # Errors
+/// `EINVAL` where the file system has no direct I/O.
+pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
+    let mut flags = fcntl_getfl(file)?;
+    flags.set(OFlags::DIRECT, direct);
+    Ok(fcntl_setfl(file, flags)?)
+}
+
+/// Whether a file, opened for direct I/O, takes a direct read of this length at its begin: some file systems refuse only then.
+///
+/// # Errors
+/// `EINVAL` where it does not.
+pub fn try_direct(file: &File, length: usize) -> io::Result<()> {
+    let mut buffer = Aligned::new(length, length);
+    file.read_at(buffer.bytes(), 0).map(drop)
+}
+
+/// Keeps room for a file of this size (`fallocate(2)`), so that a full disk shows at once. `false`: the file system cannot.
+///
+/// # Errors
+/// `ENOSPC`, `EDQUOT` and the others of `fallocate`.
+pub fn allocate(file: &File, size: Bytes) -> io::Result<bool> {
+    match fallocate(file, FallocateFlags::empty(), 0, size.0) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+        other => Ok(other.map(|()| true)?),
+    }
+}
+
+/// Asks the kernel to drop a file's pages; those that are dirty or mapped stay.
+///
+/// # Errors
+/// None is known for a regular file.
+pub fn evict(file: &File) -> io::Result<()> {
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+/// How much of the begin of a file the page cache holds (`cachestat(2)`, Linux 6.5).
+///
+/// # Errors
+/// `ENOSYS` before; `EOPNOTSUPP` for files of hugetlbfs.
+pub fn cached(file: &File, length: Bytes) -> io::Result<Bytes> {
+    /// `__NR_cachestat`, the same on all architectures.
+    const CACHESTAT: libc::c_long = 451;
+    // struct cachestat_range: off, len; struct cachestat: nr_cache, dirty, writeback, evicted, recently_evicted
+    // (include/uapi/linux/mman.h).
+    let range: [u64; 2] = [0, length.0];
+    let mut counts = [0_u64; 5];
+    // SAFETY: the range is read and the counts are written during the call.
+    let result = unsafe {
+        libc::syscall(
+            CACHESTAT,
+            file.as_raw_fd(),
+            range.as_ptr(),
+            counts.as_mut_ptr(),
+            0,
+        )
+    };
+    check(i32::try_from(result).unwrap_or(-1))?;
+    Ok(Bytes(
+        counts[0].saturating_mul(rustix::param::page_size() as u64),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_mount_is_found_by_its_number() {
+        let mounts = "22 27 0:21 / /proc rw - proc proc rw\n\
+            221 27 8:1 /a /mnt/a\\040b rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+            5 27 0:9 / / rw - overlay overlay rw,lowerdir=/ro,upperdir=/run/up,workdir=/run/w\n";
+        let mount = mount_in(mounts, "221").unwrap();
+        assert_eq!(
+            (mount.at.as_str(), mount.kind.as_str()),
+            ("/mnt/a b", "ext4")
+        );
+        assert_eq!(mount.upper, None);
+        let upper = mount_in(mounts, "5").unwrap().upper;
+        assert_eq!(upper, Some(PathBuf::from("/run/up")));
+        assert!(mount_in(mounts, "2").is_none());
+        let proc = of(File::open("/proc").unwrap()).unwrap();
+        assert_eq!(proc.magic, 0x9fa0, "PROC_SUPER_MAGIC");
+        assert_eq!(proc.name.as_deref(), Some("proc"));
+        assert_eq!(proc.device.major, 0);
+    }
+
+    #[test]
+    fn what_is_written_is_cached_until_it_is_dropped() {
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let size = Bytes(1 << 20);
+        allocate(&file, size).unwrap();
+        file.write_all(&vec![1; 1 << 20]).unwrap();
+        let Ok(held) = cached(&file, size) else {
+            return linerate_testing::skipped(
+                linerate_testing::Need::Cachestat,
+                "cachestat",
+                "before Linux 6.5",
+            );
+        };
+        assert_eq!(held, size);
+        file.sync_all().unwrap();
+        evict(&file).unwrap();
+        assert!(cached(&file, size).unwrap() < size);
+    }
+
+    #[test]
+    fn direct_io_is_offered_or_refused() {
+        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.set_len(8192).unwrap();
+        if let Ok(Some(alignment)) = direct_alignment(&file) {
+            assert!(alignment.memory.is_power_of_two(), "{alignment:?}");
+            assert!(alignment.offset.is_power_of_two(), "{alignment:?}");
+            set_direct(&file, true).unwrap();
+            try_direct(&file, 4096).unwrap();
+            set_direct(&file, false).unwrap();
+        }
+        assert!(set_direct(&File::open("/proc/self/status").unwrap(), true).is_err());
+    }
+}

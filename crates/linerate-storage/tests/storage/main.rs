@@ -1,0 +1,4 @@
+//! Probes of a real disk.
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
+
+mod beside_fio;
