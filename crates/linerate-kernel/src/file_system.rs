@@ -18,6 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::aligned::Aligned;
+use crate::mount_table::{self, Mount};
 use crate::option::check;
 
 /// Where a descriptor's file is.
@@ -57,7 +58,12 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
     )?;
     let mount = mount_of(descriptor.as_raw_fd());
     let (mounted_at, name, upper) = mount.map_or((None, None, None), |mount| {
-        (Some(mount.at), Some(mount.kind), mount.upper)
+        let upper = upper(&mount);
+        (
+            Some(mount.mounted_on.into()),
+            Some(mount.kind.into()),
+            upper,
+        )
     });
     #[expect(
         clippy::cast_possible_truncation,
@@ -79,51 +85,19 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
     })
 }
 
-/// Where the mount of a descriptor is and of which kind, by its number (`proc_pid_fdinfo(5)`, `proc_pid_mountinfo(5)`).
+/// The mount of a descriptor, by its number (`proc_pid_fdinfo(5)`).
 fn mount_of(descriptor: i32) -> Option<Mount> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
     let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mount_in(&mounts, number.trim())
+    let number = number.trim().parse().ok()?;
+    let mut mounts = mount_table::of_this_thread().ok()?.into_iter();
+    mounts.find(|mount| mount.id == number)
 }
 
-/// A line of mountinfo, as far as it is of interest.
-struct Mount {
-    at: PlainText,
-    kind: PlainText,
-    upper: Option<PathBuf>,
-}
-
-fn mount_in(mounts: &str, number: &str) -> Option<Mount> {
-    let line = mounts
-        .lines()
-        .find(|line| line.split(' ').next() == Some(number))?;
-    let (front, back) = line.split_once(" - ")?;
-    let mut back = back.split(' ');
-    let kind = back.next()?.into();
-    let options = back.nth(1).unwrap_or_default();
-    let upper = options
-        .split(',')
-        .find_map(|option| option.strip_prefix("upperdir="));
-    Some(Mount {
-        at: without_escapes(front.split(' ').nth(4)?).into(),
-        kind,
-        upper: upper.map(|path| without_escapes(path).into()),
-    })
-}
-
-/// Blanks and the like are three octal digits behind a backslash.
-fn without_escapes(text: &str) -> String {
-    let mut plain = text.to_owned();
-    for (escape, letter) in [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ] {
-        plain = plain.replace(escape, letter);
-    }
-    plain
+/// Of an overlay: the directory that takes its writes.
+fn upper(mount: &Mount) -> Option<PathBuf> {
+    let mut options = mount.options.iter();
+    options.find_map(|option| option.strip_prefix("upperdir=").map(PathBuf::from))
 }
 
 /// What direct I/O on a file has to keep to.
@@ -225,18 +199,10 @@ mod tests {
 
     #[test]
     fn a_mount_is_found_by_its_number() {
-        let mounts = "22 27 0:21 / /proc rw - proc proc rw\n\
-            221 27 8:1 /a /mnt/a\\040b rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
-            5 27 0:9 / / rw - overlay overlay rw,lowerdir=/ro,upperdir=/run/up,workdir=/run/w\n";
-        let mount = mount_in(mounts, "221").unwrap();
-        assert_eq!(
-            (mount.at.as_str(), mount.kind.as_str()),
-            ("/mnt/a b", "ext4")
-        );
-        assert_eq!(mount.upper, None);
-        let upper = mount_in(mounts, "5").unwrap().upper;
-        assert_eq!(upper, Some(PathBuf::from("/run/up")));
-        assert!(mount_in(mounts, "2").is_none());
+        let overlay =
+            "5 27 0:9 / / rw - overlay overlay rw,lowerdir=/ro,upperdir=/run/up,workdir=/run/w";
+        let mount = mount_table::parse(overlay).remove(0);
+        assert_eq!(upper(&mount), Some(PathBuf::from("/run/up")));
         let proc = of(File::open("/proc").unwrap()).unwrap();
         assert_eq!(proc.magic, 0x9fa0, "PROC_SUPER_MAGIC");
         assert_eq!(proc.name.as_deref(), Some("proc"));

@@ -44,6 +44,7 @@ pub mod host;
 pub mod inventory;
 pub mod link;
 pub mod loop_device;
+pub mod mount_table;
 pub mod mounts;
 pub mod namespace;
 mod netlink;

@@ -1,4 +1,4 @@
-//! Mounts of the calling thread's namespace (/proc/thread-self/mountinfo), and making some that nobody else sees.
+//! The mount of a file, and making some that nobody else sees.
 #![expect(
     unsafe_code,
     reason = "unshare is unsafe for some of its flags; the ioctl that shuts a file system down"
@@ -9,7 +9,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use linerate_model::plain_text::PlainText;
 use rustix::fs::{fstatvfs, syncfs};
 use rustix::ioctl::{Setter, ioctl, opcode};
 use rustix::mount::{
@@ -17,90 +16,24 @@ use rustix::mount::{
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::mount_table::{self, Mount};
 use crate::{KernelError, tree};
 
 /// `FS_IOC_SHUTDOWN` of ext4, `XFS_IOC_GOINGDOWN` of XFS: one number (include/uapi/linux/fs.h).
 const SHUTDOWN: rustix::ioctl::Opcode = opcode::read::<u32>(b'X', 125);
 
-/// A line of mountinfo (`proc_pid_mountinfo(5)`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MountFacts {
-    /// Its number.
-    pub id: u64,
-    /// Major and minor number of its file system.
-    pub device: (u32, u32),
-    /// Where it is mounted.
-    pub point: PlainText,
-    /// Type of the file system: `ext4`, `nfs4`, `fuse.sshfs`.
-    pub file_system: PlainText,
-    /// What is mounted: `/dev/sda1`, `server:/export`.
-    pub source: PlainText,
-    /// Options of the mount and of the file system, separated by commas.
-    pub options: PlainText,
-}
-
 /// The mount that a descriptor's file or directory is on; `None` where mountinfo does not list it.
 ///
 /// # Errors
 /// Where /proc is not mounted.
-pub fn mount_of(descriptor: impl AsFd) -> io::Result<Option<MountFacts>> {
+pub fn mount_of(descriptor: impl AsFd) -> io::Result<Option<Mount>> {
     let held = tree::held(descriptor)?;
-    let bytes = std::fs::read("/proc/thread-self/mountinfo")?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut mounts: Vec<MountFacts> = text.lines().filter_map(line).collect();
+    let mut mounts = mount_table::of_this_thread()?;
     mounts.retain(|mount| match held.mount {
         Some(id) => mount.id == id,
-        None => mount.device == held.device,
+        None => (mount.device.major, mount.device.minor) == held.device,
     });
     Ok(mounts.pop())
-}
-
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
-fn line(text: &str) -> Option<MountFacts> {
-    let (front, behind) = text.split_once(" - ")?;
-    let mut front = front.split(' ');
-    let id = front.next()?.parse().ok()?;
-    let (major, minor) = front.nth(1)?.split_once(':')?;
-    let point = front.nth(1)?;
-    let own = front.next()?;
-    let mut behind = behind.split(' ');
-    let (file_system, source) = (behind.next()?, behind.next()?);
-    let mut options: Vec<&str> = own.split(',').collect();
-    for option in behind.next().unwrap_or_default().split(',') {
-        // `rw` is an option of both.
-        if !option.is_empty() && !options.contains(&option) {
-            options.push(option);
-        }
-    }
-    Some(MountFacts {
-        id,
-        device: (major.parse().ok()?, minor.parse().ok()?),
-        point: (&*unescaped(point)).into(),
-        file_system: file_system.into(),
-        source: (&*unescaped(source)).into(),
-        options: (&*options.join(",")).into(),
-    })
-}
-
-/// Blanks, tabs, line ends and backslashes are `\040`, `\011`, `\012` and `\134`.
-fn unescaped(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\\') {
-        out.push_str(before);
-        let code = after
-            .get(..3)
-            .and_then(|code| u8::from_str_radix(code, 8).ok());
-        if let Some(code) = code.filter(u8::is_ascii) {
-            out.push(code.into());
-            rest = &after[3..];
-        } else {
-            out.push('\\');
-            rest = after;
-        }
-    }
-    out.push_str(rest);
-    out
 }
 
 /// Takes the calling thread into a mount namespace of its own: nothing that it mounts from now on is seen elsewhere, and all
@@ -200,24 +133,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_mountinfo_is_read_with_its_escapes() {
-        let text = r"36 35 98:0 /a /mnt\0402 rw,noatime master:1 shared:2 - fuse.sshfs u@h:/x\134y rw,user_id=0";
-        let found = line(text).unwrap();
-        assert_eq!((found.id, found.device), (36, (98, 0)));
-        assert_eq!(found.point.as_str(), "/mnt 2");
-        assert_eq!(found.file_system.as_str(), "fuse.sshfs");
-        assert_eq!(found.source.as_str(), r"u@h:/x\y");
-        assert_eq!(found.options.as_str(), "rw,noatime,user_id=0");
-        for text in ["", "1 2 3", "36 35 98 / / rw - ext4 x rw", r"a \"] {
-            assert_eq!(line(text), None, "{text}");
-        }
-        assert_eq!(unescaped(r"a\04"), r"a\04");
-        assert_eq!(unescaped(r"\é\777\"), r"\é\777\");
-    }
-
-    #[test]
     fn the_mount_of_proc_is_found() {
         let found = mount_of(File::open("/proc/self/status").unwrap()).unwrap();
-        assert_eq!(found.unwrap().file_system.as_str(), "proc");
+        assert_eq!(found.unwrap().kind, "proc");
     }
 }

@@ -1,6 +1,8 @@
 //! Block devices: what they are, what they stand on, and what the kernel counts of them.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,19 @@ pub struct DeviceNumber {
 impl fmt::Display for DeviceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for DeviceNumber {
+    type Err = ParseIntError;
+
+    /// As it is printed: `253:2`.
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (major, minor) = text.trim().split_once(':').unwrap_or((text, ""));
+        Ok(Self {
+            major: major.parse()?,
+            minor: minor.parse()?,
+        })
     }
 }
 

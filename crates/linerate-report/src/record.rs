@@ -2,10 +2,16 @@
 
 use linerate_model::bounds;
 use linerate_model::record::{Kind, RecordError, RunRecord};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The record as bytes, with a newline at the end.
 pub fn to_json(record: &RunRecord) -> Vec<u8> {
+    bytes_of(record)
+}
+
+/// A record of any kind as bytes, with a newline at the end.
+pub(crate) fn bytes_of(record: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(record).unwrap_or_default();
     bytes.push(b'\n');
     bytes
@@ -27,9 +33,23 @@ pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
 ///
 /// # Errors
 /// The limit, by name.
-pub(crate) fn check_extent(bytes: &[u8]) -> Result<(), RecordError> {
+fn check_extent(bytes: &[u8]) -> Result<(), RecordError> {
     bounds::check_bytes(bytes)?;
     serde_json::from_slice::<bounds::Extent>(bytes).map_or(Ok(()), |extent| extent.check())
+}
+
+/// Reads a record of another kind than a test's. A newer schema is refused by name before the rest is looked at.
+///
+/// # Errors
+/// What is no such record, is newer, or holds more than this build reads.
+pub(crate) fn of_other_kind<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
+    check_extent(bytes)?;
+    let not_a_record = |error: serde_json::Error| RecordError::NotARecord {
+        reason: error.to_string().into(),
+    };
+    let version = RunRecord::version_of(&mut serde_json::Deserializer::from_slice(bytes));
+    RunRecord::check_version(version.map_err(not_a_record)?)?;
+    serde_json::from_slice(bytes).map_err(not_a_record)
 }
 
 /// Reads a record. A newer schema is refused by name before the rest is looked at; fields that this

@@ -8,18 +8,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use linerate_kernel::inventory::Root;
-use linerate_kernel::inventory::mounts::Mount;
+use linerate_kernel::mount_table::Mount;
 use linerate_model::block::{BlockDevice, BlockKind, DeviceNumber};
 use linerate_model::disk_watch::{DiskPlace, DiskPlaceKind};
 use linerate_model::plain_text::PlainText;
 
 use crate::StorageError;
 
-/// File systems whose server, or program, may not answer: nothing is asked of them.
-const NETWORK: [&str; 13] = [
-    "9p", "afs", "autofs", "beegfs", "ceph", "cifs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
-    "smb3", "virtiofs",
-];
 /// Whoever does not answer in this time is not waited for: a link may lead to such a file system.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -91,7 +86,36 @@ fn file_system(mount: &Mount, devices: Vec<PlainText>) -> DiskPlaceKind {
 }
 
 fn is_network(mount: &Mount) -> bool {
-    NETWORK.contains(&mount.kind.as_str()) || mount.kind.starts_with("fuse.")
+    is_remote(&mount.kind)
+}
+
+/// Whether the files of such a file system are on a server, or with a program (FUSE), which may not answer.
+pub(crate) fn is_remote(file_system: &str) -> bool {
+    const REMOTE: [&str; 20] = [
+        "9p",
+        "afs",
+        "autofs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "fuse",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "orangefs",
+        "panfs",
+        "pvfs2",
+        "smb3",
+        "smbfs",
+        "vboxsf",
+    ];
+    // `fuse.sshfs`; what FUSE has on a block device is `fuseblk`.
+    let name = file_system.split('.').next().unwrap_or_default();
+    name == "virtiofs" || REMOTE.contains(&name)
 }
 
 /// `sda`, `/dev/sda`, and of a mapped device `vg0/home`, `vg0-home`, `/dev/mapper/vg0-home`.
@@ -188,12 +212,13 @@ fn btrfs(root: &Root, mount: &Mount, devices: &[BlockDevice]) -> Vec<PlainText> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_kernel::inventory::{blocks, mounts};
+    use linerate_kernel::inventory::blocks;
+    use linerate_kernel::mount_table;
 
     fn here(path: &str) -> Result<DiskPlace, StorageError> {
         let root = Root::of_this_machine();
         let devices = blocks::devices(&root).unwrap();
-        of(path, &root, &devices, &mounts::mounts(&root).unwrap())
+        of(path, &root, &devices, &mount_table::below(&root).unwrap())
     }
 
     #[test]
@@ -244,6 +269,8 @@ mod tests {
     #[test]
     fn the_mount_that_was_made_last_counts() {
         let mount = |mounted_on: &str, kind: &str| Mount {
+            id: 1,
+            shown: "/".to_owned(),
             device: DeviceNumber { major: 0, minor: 1 },
             mounted_on: mounted_on.to_owned(),
             kind: kind.to_owned(),

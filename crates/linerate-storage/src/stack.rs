@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use linerate_kernel::device_mapper::DeviceMapper;
-use linerate_kernel::inventory::mounts::{self, Mount};
 use linerate_kernel::inventory::{Root, blocks};
+use linerate_kernel::mount_table::{self, Mount};
 use linerate_model::block::{BlockDevice, BlockKind};
 use linerate_model::disk_watch::DiskPlaceKind;
 use linerate_model::plain_text::PlainText;
@@ -29,7 +29,7 @@ impl Stack {
         let mut stack = Self {
             root: root.clone(),
             devices: blocks::devices(root).map_err(refused)?,
-            mounts: mounts::mounts(root).map_err(refused)?,
+            mounts: mount_table::below(root).map_err(refused)?,
         };
         if root.is_this_machine() {
             stack.read_tables();

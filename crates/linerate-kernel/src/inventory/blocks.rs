@@ -37,7 +37,7 @@ fn device(root: &Root, name: &str, all: &[String]) -> Option<BlockDevice> {
     let word = |file: &str| root.word(&of(file)).ok();
     let hidden = word("hidden").as_deref() == Some("1");
     // A hidden path has a number of 0:0, or none.
-    let number = word("dev").and_then(|text| number(&text));
+    let number = word("dev").and_then(|text| text.parse().ok());
     let number = number.or_else(|| hidden.then_some(DeviceNumber { major: 0, minor: 0 }))?;
     let mut below: Vec<PlainText> = root
         .names(&of("slaves"))
@@ -64,14 +64,6 @@ fn device(root: &Root, name: &str, all: &[String]) -> Option<BlockDevice> {
         queue_requests: queue_requests(root, name),
         counted: word("queue/iostats").map(|text| text != "0"),
         hidden,
-    })
-}
-
-pub(super) fn number(text: &str) -> Option<DeviceNumber> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(DeviceNumber {
-        major: major.parse().ok()?,
-        minor: minor.parse().ok()?,
     })
 }
 

@@ -9,7 +9,6 @@ mod device;
 mod interrupt_queues;
 mod links;
 mod machine;
-pub mod mounts;
 mod root;
 mod settings;
 mod storage;

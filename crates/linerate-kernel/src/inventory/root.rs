@@ -78,7 +78,7 @@ impl Root {
     }
 
     /// A file's text, or why there is none.
-    pub(super) fn text(&self, path: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, path: &str) -> Result<String, String> {
         let bytes = self.bytes(path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => format!("{path} is not a file"),
             _ => format!("cannot read {path}: {error}"),

@@ -11,7 +11,9 @@ use linerate_model::host::{
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Bytes;
 
+use super::blocks::of_btrfs;
 use super::{Root, blocks};
+use crate::mount_table;
 
 /// Types of SCSI devices that are disks (`include/scsi/scsi_proto.h`): direct access, reduced block commands, zoned.
 const SCSI_DISKS: [&str; 3] = ["0", "14", "20"];
@@ -187,27 +189,16 @@ fn swap(root: &Root, all: &[BlockDevice]) -> Result<Vec<PlainText>, String> {
         .collect())
 }
 
-/// A line of mountinfo (proc(5)).
-struct Line {
-    device: String,
-    /// The part of the file system that is shown there: `/` is all of it.
-    shown: String,
-    place: String,
-    file_system: String,
-    source: String,
-    options: Vec<PlainText>,
-}
-
 fn mounts(root: &Root, all: &[BlockDevice]) -> Result<Vec<Mount>, String> {
-    let text = root.text("/proc/self/mountinfo")?;
-    let arrays = btrfs(root);
+    let lines = mount_table::below(root)?;
+    let arrays = of_btrfs(root);
     let mut found: Vec<(bool, Mount)> = Vec::new();
-    for line in text.lines().filter_map(line_of_mounts) {
+    for line in lines {
         let by_number = all
             .iter()
-            .find(|one| !one.hidden && one.number.to_string() == line.device);
+            .find(|one| !one.hidden && one.number == line.device);
         // btrfs has a number of its own for each subvolume.
-        let by_source = || named(&line.source, all).filter(|_| line.file_system == "btrfs");
+        let by_source = || named(&line.source, all).filter(|_| line.kind == "btrfs");
         let Some(device) = by_number.or_else(by_source) else {
             continue;
         };
@@ -218,13 +209,13 @@ fn mounts(root: &Root, all: &[BlockDevice]) -> Result<Vec<Mount>, String> {
         let whole = line.shown == "/";
         let ext4 = root.text(&format!("/proc/fs/ext4/{}/options", &*device.name));
         let mount = Mount {
-            place: line.place.into(),
-            file_system: line.file_system.into(),
+            place: line.mounted_on.into(),
+            file_system: line.kind.into(),
             ext4: ext4
                 .ok()
                 .map(|text| text.lines().map(PlainText::from).collect()),
             devices,
-            options: line.options,
+            options: line.options.into_iter().map(PlainText::from).collect(),
         };
         let same = found
             .iter_mut()
@@ -236,64 +227,6 @@ fn mounts(root: &Root, all: &[BlockDevice]) -> Result<Vec<Mount>, String> {
         }
     }
     Ok(found.into_iter().map(|(_, mount)| mount).collect())
-}
-
-/// `27 1 254:0 / /place rw,relatime shared:1 - ext4 /dev/vda rw,discard`: fields before ` - ` vary in number.
-fn line_of_mounts(line: &str) -> Option<Line> {
-    let (place, system) = line.split_once(" - ")?;
-    let place: Vec<&str> = place.split(' ').collect();
-    let [_, _, device, shown, at, options, ..] = place.as_slice() else {
-        return None;
-    };
-    let mut system = system.splitn(3, ' ');
-    let (file_system, source, more) = (system.next()?, system.next()?, system.next());
-    let options = options
-        .split(',')
-        .chain(more.unwrap_or_default().split(','));
-    let mut once: Vec<PlainText> = Vec::new();
-    for option in options.filter(|option| !option.is_empty()) {
-        let option: PlainText = unescaped(option).into();
-        if !once.contains(&option) {
-            once.push(option);
-        }
-    }
-    Some(Line {
-        device: (*device).to_owned(),
-        shown: (*shown).to_owned(),
-        place: unescaped(at),
-        file_system: file_system.to_owned(),
-        source: unescaped(source),
-        options: once,
-    })
-}
-
-/// `\040` is a blank (`mangle` of `fs/seq_file.c`).
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..3).filter(|_| *first == b'\\');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            bytes.push(byte);
-            rest = &after[3..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The devices of each btrfs.
-fn btrfs(root: &Root) -> Vec<Vec<PlainText>> {
-    let folder = "/sys/fs/btrfs";
-    let names = root.names(folder).into_iter();
-    names
-        .map(|uuid| root.names(&format!("{folder}/{uuid}/devices")))
-        .filter(|names| !names.is_empty())
-        .map(|names| names.into_iter().map(PlainText::from).collect())
-        .collect()
 }
 
 #[cfg(test)]
@@ -487,11 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_mounts_are_left_out() {
-        for line in ["", "1 2 3", "1 2 8:0 / /x rw", "a - b", "1 2 8:0 / - ext4"] {
-            assert!(line_of_mounts(line).is_none(), "{line}");
-        }
-        assert_eq!(unescaped(r"a\040b\134\9\"), r"a b\\9\");
+    fn a_scheduler_is_chosen_from_those_that_are_there() {
         assert_eq!(scheduler("none").unwrap().chosen, "none");
         assert!(scheduler("none mq-deadline").is_none());
         assert!(limit("200000").is_none());

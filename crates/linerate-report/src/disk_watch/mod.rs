@@ -8,7 +8,7 @@ mod title;
 use linerate_analysis::disk::{Account, DiskRates, accounts};
 use linerate_model::disk_watch::{DiskWatch, WatchedDevice};
 use linerate_model::finding::Finding;
-use linerate_model::record::{RecordError, RunRecord};
+use linerate_model::record::RecordError;
 
 use crate::json;
 
@@ -74,9 +74,7 @@ impl<'a> DiskWatchView<'a> {
 
 /// The record as bytes for a file, with a newline at the end.
 pub fn to_json(record: &DiskWatch) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(record).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
+    crate::record::bytes_of(record)
 }
 
 /// Reads a record. A newer schema is refused by name before the rest is looked at.
@@ -84,11 +82,5 @@ pub fn to_json(record: &DiskWatch) -> Vec<u8> {
 /// # Errors
 /// What is no record of disks, is newer, or holds more than this build reads.
 pub fn from_json(bytes: &[u8]) -> Result<DiskWatch, RecordError> {
-    crate::record::check_extent(bytes)?;
-    let not_a_record = |error: serde_json::Error| RecordError::NotARecord {
-        reason: error.to_string().into(),
-    };
-    let version = RunRecord::version_of(&mut serde_json::Deserializer::from_slice(bytes));
-    RunRecord::check_version(version.map_err(not_a_record)?)?;
-    serde_json::from_slice(bytes).map_err(not_a_record)
+    crate::record::of_other_kind(bytes)
 }

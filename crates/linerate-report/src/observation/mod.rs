@@ -7,7 +7,7 @@ mod progress;
 use linerate_analysis::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::observation::{Connection, Observation, Sighting};
-use linerate_model::record::{RecordError, RunRecord};
+use linerate_model::record::RecordError;
 
 use crate::json;
 use crate::view::{DirectionView, IntervalView, LedgerView, RunView};
@@ -110,18 +110,10 @@ pub fn line(sighting: &Sighting) -> String {
 
 /// The observation as bytes for a file, with a newline at the end.
 pub fn to_json(observation: &Observation) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(observation).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
+    crate::record::bytes_of(observation)
 }
 
 /// Reads an observation. A newer schema is refused by name before the rest is looked at.
 pub fn from_json(bytes: &[u8]) -> Result<Observation, RecordError> {
-    crate::record::check_extent(bytes)?;
-    let not_a_record = |error: serde_json::Error| RecordError::NotARecord {
-        reason: error.to_string().into(),
-    };
-    let version = RunRecord::version_of(&mut serde_json::Deserializer::from_slice(bytes));
-    RunRecord::check_version(version.map_err(not_a_record)?)?;
-    serde_json::from_slice(bytes).map_err(not_a_record)
+    crate::record::of_other_kind(bytes)
 }

@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+use crate::place::is_remote;
+
 /// Names of files that mark or lock something, or keep a directory.
 const NAMES: [&[u8]; 22] = [
     b".keep",
@@ -44,33 +46,9 @@ pub(super) fn is_preallocated(name: &OsStr) -> bool {
     PREALLOCATED.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a server has what is on such a file system, or may have it (FUSE).
+/// Whether a server has what is on such a file system, or may have it (FUSE), or several hosts write to it.
 pub(super) fn is_network(file_system: &str) -> bool {
-    let name = file_system.split('.').next().unwrap_or_default();
-    matches!(
-        name,
-        "nfs"
-            | "nfs4"
-            | "cifs"
-            | "smb3"
-            | "smbfs"
-            | "ceph"
-            | "9p"
-            | "virtiofs"
-            | "vboxsf"
-            | "afs"
-            | "coda"
-            | "lustre"
-            | "gpfs"
-            | "ocfs2"
-            | "gfs2"
-            | "beegfs"
-            | "pvfs2"
-            | "orangefs"
-            | "panfs"
-            | "glusterfs"
-            | "fuse"
-    )
+    is_remote(file_system) || matches!(file_system, "ocfs2" | "gfs2")
 }
 
 /// Whether such a file system is memory, or none at all.

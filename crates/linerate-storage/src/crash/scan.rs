@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_kernel::clock;
 use linerate_kernel::directory::Directory;
-use linerate_kernel::mounts::{MountFacts, mount_of};
+use linerate_kernel::mount_table::Mount;
+use linerate_kernel::mounts::mount_of;
 use linerate_kernel::tree::{self, EntryFacts, EntryKind};
 use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{
@@ -76,7 +77,7 @@ pub fn scan(
     }
     let exposure = mount
         .as_ref()
-        .and_then(|mount| exposure(&mount.file_system, &mount.options, Writeback::read()));
+        .and_then(|mount| exposure(&mount.kind, &mount.options.join(","), Writeback::read()));
     let window = window(options.since, exposure.as_ref())?;
     let mut walk = Walk {
         root,
@@ -112,13 +113,12 @@ pub fn scan(
     let (counts, found, cut_short, mut files) =
         (walk.counts, walk.found, walk.cut_short, walk.files);
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    let of =
-        |field: fn(&MountFacts) -> &PlainText| mount.as_ref().map(|mount| field(mount).clone());
+    let of = |field: fn(&Mount) -> PlainText| mount.as_ref().map(field);
     Ok(CrashScan {
         folder: escaped(folder.as_os_str()),
-        file_system: of(|mount| &mount.file_system),
-        source: of(|mount| &mount.source),
-        options: of(|mount| &mount.options),
+        file_system: of(|mount| mount.kind.as_str().into()),
+        source: of(|mount| mount.source.as_str().into()),
+        options: of(|mount| mount.options.join(",").into()),
         window,
         exposure,
         counts,
@@ -129,8 +129,8 @@ pub fn scan(
     })
 }
 
-fn is_this_host_s_disk(folder: &Path, mount: &MountFacts) -> Result<(), CrashError> {
-    let (path, file_system) = (folder.to_owned(), mount.file_system.as_str().to_owned());
+fn is_this_host_s_disk(folder: &Path, mount: &Mount) -> Result<(), CrashError> {
+    let (path, file_system) = (folder.to_owned(), mount.kind.clone());
     if known::is_network(&file_system) {
         return Err(CrashError::Network { path, file_system });
     }
