@@ -13,6 +13,8 @@ use crate::draft::Draft;
 const BUSY: f64 = 0.8;
 /// … if it is for so many intervals in a row.
 const LONG: usize = 3;
+/// Requests at a time while a device is busy that are a burst, where it rests for more than half of the time.
+const BURST: f64 = 8.0;
 /// Requests that take this long without any that ends do not end: SCSI gives one up after 30 s, and a disk that reads a
 /// sector again and again takes some seconds.
 const STUCK: Nanos = Nanos::from_millis(3000);
@@ -245,14 +247,39 @@ fn busiest(record: &DiskWatch) -> Option<Finding> {
             .then(one.queue.total_cmp(&other.queue))
     })?;
     let name = watched.device.name.as_str();
-    let sentence = format!(
-        "No device showed a limit in {:.0} s: the busiest, {name}, was busy {} of the time, at {}",
-        rates.span_ns.as_secs_f64(),
-        busy_text(rates.busy),
-        did(&rates)
-    );
-    let draft = Draft::new("disk-room", Severity::Healthy, sentence);
-    figures(draft, name, Some(rates)).done()
+    let seconds = rates.span_ns.as_secs_f64();
+    let (busy, did) = (busy_text(rates.busy), did(&rates));
+    let intervals = watched.samples.len().saturating_sub(1);
+    let (severity, sentence) = if intervals < LONG {
+        let sentence = format!(
+            "{seconds:.1} s are too short to tell ({intervals} interval{}; {LONG} show a busy disk, nine a limit): \
+             the busiest, {name}, was busy {busy} of the time, at {did}",
+            words::when(intervals != 1, "s")
+        );
+        (Severity::Note, sentence)
+    } else {
+        let sentence = format!(
+            "No device showed a limit in {seconds:.0} s: the busiest, {name}, was busy {busy} of the time, at {did}{}",
+            bursts(&rates)
+        );
+        (Severity::Healthy, sentence)
+    };
+    figures(
+        Draft::new("disk-room", severity, sentence),
+        name,
+        Some(rates),
+    )
+    .done()
+}
+
+/// What a mean over pauses hides.
+fn bursts(rates: &DiskRates) -> String {
+    let at_once = rates.queue / rates.busy.share().max(f64::MIN_POSITIVE);
+    if rates.busy.share() < 0.5 && at_once >= BURST {
+        format!("; they come in bursts of about {at_once:.0} at a time, which `-i 100ms` shows")
+    } else {
+        String::new()
+    }
 }
 
 /// `12 %`, or `at most 3 %`.
@@ -280,7 +307,7 @@ fn did(rates: &DiskRates) -> String {
             )
         })
         .collect();
-    let flushes = rates.flushes_per_s.filter(|flushes| *flushes > 0.0);
+    let flushes = rates.flushes_per_s.filter(|flushes| *flushes >= 0.5);
     parts.extend(flushes.map(|flushes| {
         let took = rates
             .flush_await_ms
@@ -435,6 +462,35 @@ mod tests {
             .iter()
             .filter(|(_, severity, _)| *severity == Severity::Limit);
         assert_eq!(limits.count(), 1, "{said:?}");
+    }
+
+    #[test]
+    fn a_short_watch_is_no_all_clear_and_bursts_are_named() {
+        let short = said(vec![disk("sda", &[(100, 8); 2])]);
+        assert_eq!(
+            (short[0].0.as_str(), short[0].1),
+            ("disk-room", Severity::Note)
+        );
+        assert!(
+            short[0]
+                .2
+                .starts_with("2.0 s are too short to tell (2 intervals"),
+            "{}",
+            short[0].2
+        );
+        let mut rows = rows(&[(1000, 12); 10]);
+        for (second, row) in rows.iter_mut().enumerate() {
+            row.busy_ms = (second as u64 + 1) * 80;
+        }
+        let bursts = said(vec![disks::watched(
+            disks::device("sda", BlockKind::Disk, &[]),
+            &rows,
+        )]);
+        assert!(
+            bursts[0].2.contains("bursts of about 150 at a time"),
+            "{}",
+            bursts[0].2
+        );
     }
 
     #[test]

@@ -76,9 +76,19 @@ fn window(scan: &CrashScan) -> String {
         moment(window.until_unix_ms),
         count(scan.counts.in_window)
     );
+    let looked_at = scan.counts.in_window.saturating_add(scan.counts.older);
+    let newer = scan.counts.files.saturating_sub(looked_at);
+    let newer = words::when(
+        newer > 0,
+        &format!(
+            "; {} newer and not examined (--since, --until)",
+            many(newer, ["file is", "files are"])
+        ),
+    )
+    .to_owned();
     match &window.source {
-        WindowSource::Given => span,
-        WindowSource::LastBoot(boot) => format!("{span}. {}", last_boot(boot)),
+        WindowSource::Given => format!("{span}{newer}"),
+        WindowSource::LastBoot(boot) => format!("{span}{newer}. {}", last_boot(boot)),
     }
 }
 

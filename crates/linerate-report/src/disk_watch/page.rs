@@ -223,7 +223,7 @@ fn users(page: &mut Page, view: &DiskWatchView<'_>) {
     }
     if record.unreadable_users > 0 {
         lines.push(format!(
-            "{} could not be asked: those of other users tell only root",
+            "{} refused to tell: only root, with all capabilities, may ask any process",
             record.unreadable_users
         ));
     }
@@ -246,11 +246,11 @@ fn user(user: &DiskUser, seconds: f64) -> String {
         did.push(format!("read {}", rate(user.read_bytes)));
     }
     if user.written_bytes > 0 {
-        did.push(format!("wrote {}", rate(user.written_bytes)));
+        did.push(format!("dirtied {}", rate(user.written_bytes)));
     }
     if user.cancelled_bytes > 0 {
         did.push(format!(
-            "{} of it deleted before it was sent",
+            "{} of it deleted before it reached a disk",
             Bytes(user.cancelled_bytes)
         ));
     }

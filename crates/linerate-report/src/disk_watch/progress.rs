@@ -17,7 +17,7 @@ const USERS: usize = 3;
 
 /// The heading above [`figures`], without the device's column.
 pub(super) const HEADING: &str =
-    " reads/s      read   each ms  writes/s   written   each ms  merged   queue  busy";
+    " reads/s      read   r_await  writes/s   written   w_await  merged   queue  busy";
 
 /// A device's figures in columns.
 pub(super) fn figures(rates: &DiskRates) -> String {
@@ -138,7 +138,7 @@ pub fn table(
         let users = reading.users.iter().take(USERS).map(|user| {
             let rate = |bytes: u64| Bytes(whole(bytes as f64 / seconds));
             format!(
-                "{} ({}) reads {}/s, writes {}/s",
+                "{} ({}) reads {}/s, dirties {}/s",
                 user.name,
                 user.pid,
                 rate(user.read_bytes),

@@ -126,7 +126,10 @@ fn an_array_is_watched_level_by_level() {
     );
     let (factor, expected) = factors(&seen);
     say(&format!("RAID10: {factor:.3} times"));
-    assert_eq!(expected, [2.0, 2.0]);
+    assert!(
+        expected.iter().all(|factor| (factor - 2.0).abs() < 1e-9),
+        "{expected:?}"
+    );
     assert!((factor - 2.0).abs() <= 0.02, "{factor}");
     agree(&seen, &iostat, &["md0", "vdc", "vdf"]);
     let text = machine.ok(
