@@ -1,7 +1,9 @@
 //! fio on a job file, in the same nameless file: nothing is left of it either, and it can touch nothing else.
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -10,15 +12,20 @@ use linerate_kernel::clock;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{self, ChildSettings, PidFd};
 use linerate_model::units::{Bytes, Nanos};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::ProbeError;
 
-/// fio writes its results after SIGINT; then it is killed.
+/// fio writes its results after SIGINT; then it is killed, and waited for as long: the kernel ends nobody who waits for a disk.
 const PATIENCE: Nanos = Nanos::from_millis(10_000);
 /// How often its writes are looked at.
 const LOOK: Nanos = Nanos::from_millis(100);
 /// More than this of its output is not kept.
 const MOST_OUTPUT: u64 = 16 << 20;
+/// fio splits lines that do not fit into its buffer (4096 bytes, `__parse_jobs_ini` of init.c), and takes the rest for another.
+const LONGEST_LINE: usize = 1000;
+/// A longer file is no job.
+const MOST_INPUT: u64 = 1 << 20;
 const INTERRUPT: i32 = 2;
 const KILL: i32 = 9;
 /// Options of a job that name no file, start no program and write no log (fio's HOWTO).
@@ -99,7 +106,6 @@ const ALLOWED: &[&str] = &[
     "thinktime",
     "thinktime_blocks",
     "thinktime_spin",
-    "thread",
     "time_based",
     "unified_rw_reporting",
     "wait_for",
@@ -129,6 +135,8 @@ pub struct FioOutput {
 #[derive(Debug, Clone)]
 pub struct Job {
     path: PathBuf,
+    /// What fio is given: the lines that were judged, and nothing else.
+    lines: String,
     /// The largest size that it names.
     largest: Bytes,
 }
@@ -143,13 +151,22 @@ impl Job {
             file: path.to_owned(),
             why,
         };
-        // Absolute: fio runs in another folder.
-        let path = std::fs::canonicalize(path)
-            .map_err(|error| refuse(format!("cannot find this job file: {error}")))?;
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| refuse(format!("cannot read this job file: {error}")))?;
-        let largest = judge(&text).map_err(refuse)?;
-        Ok(Self { path, largest })
+        let text =
+            read(path).map_err(|error| refuse(format!("cannot read this job file: {error}")))?;
+        let (lines, largest) = judge(&text).map_err(refuse)?;
+        Ok(Self {
+            path: path.to_owned(),
+            lines,
+            largest,
+        })
+    }
+
+    /// The lines that were judged in a file without a name: what becomes of the user's file meanwhile does not matter.
+    fn file(&self) -> io::Result<File> {
+        let mut file = File::from(memfd_create(c"fio-job", MemfdFlags::CLOEXEC)?);
+        file.write_all(self.lines.as_bytes())?;
+        file.rewind()?;
+        Ok(file)
     }
 
     /// Whether a file of this size is enough.
@@ -167,43 +184,81 @@ impl Job {
     }
 }
 
-/// The largest size in a job file, or why it is refused.
-fn judge(text: &str) -> Result<Bytes, String> {
-    let mut largest = Bytes(0);
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?
+        .take(MOST_INPUT + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_INPUT {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// The lines of a job file that say something, and the largest size in them; or why it is refused.
+fn judge(text: &str) -> Result<(String, Bytes), String> {
+    let (mut lines, mut largest) = (String::new(), Bytes(0));
     for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        let is_comment = line.starts_with('#') || line.starts_with(';');
-        let is_section = line.starts_with('[') && line.ends_with(']');
-        if line.is_empty() || is_comment || is_section {
+        let at = |why: String| format!("line {}: {why}", number + 1);
+        let line = whole(line).map_err(at)?;
+        if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let (key, value) = (key.trim(), value.trim());
-        let at = format!("line {}", number + 1);
-        if !ALLOWED.contains(&key) {
-            return Err(format!(
-                "{at}: the option '{key}' is not allowed in a probe: only options that name no file and start no program are, because fio has to stay in the file of the probe"
-            ));
+        if !(line.starts_with('[') && line.ends_with(']')) {
+            largest = largest.max(option(line).map_err(at)?);
         }
-        // fio replaces variables and has bc compute what is in brackets.
-        if let Some(letter) = value.chars().find(|letter| "$`()".contains(*letter)) {
-            return Err(format!(
-                "{at}: '{letter}' in a value is not allowed in a probe"
-            ));
-        }
-        if key == "ioengine" && !ENGINES.contains(&value) {
-            return Err(format!(
-                "{at}: the engine '{value}' is not allowed in a probe; these are: {}",
-                ENGINES.join(", ")
-            ));
-        }
-        if SIZES.contains(&key) {
-            largest = largest.max(
-                size(value).ok_or_else(|| format!("{at}: the size '{value}' is not understood"))?,
-            );
-        }
+        lines.push_str(line);
+        lines.push('\n');
     }
-    Ok(largest)
+    Ok((lines, largest))
+}
+
+/// A line that fio reads as this one and no other, without blanks around it.
+fn whole(line: &str) -> Result<&str, String> {
+    if line.len() > LONGEST_LINE {
+        return Err(format!(
+            "longer than {LONGEST_LINE} bytes: fio splits long lines, so that what is judged is not what it reads"
+        ));
+    }
+    let line = line.trim();
+    if line
+        .chars()
+        .any(|letter| letter.is_control() && letter != '\t')
+    {
+        return Err("a NUL or another control character is not allowed in a probe".to_owned());
+    }
+    if line.ends_with('\\') {
+        return Err(
+            "a backslash that continues the line is not allowed in a probe: write it as one line"
+                .to_owned(),
+        );
+    }
+    Ok(line)
+}
+
+/// The size that an option names, 0 for others; or why it is refused.
+fn option(line: &str) -> Result<Bytes, String> {
+    let (key, value) = line.split_once('=').unwrap_or((line, ""));
+    let (key, value) = (key.trim(), value.trim());
+    if !ALLOWED.contains(&key) {
+        return Err(format!(
+            "the option '{key}' is not allowed in a probe: only options that name no file and start no program are, because fio has to stay in the file of the probe"
+        ));
+    }
+    // fio replaces variables and has bc compute what is in brackets.
+    if let Some(letter) = value.chars().find(|letter| "$`()".contains(*letter)) {
+        return Err(format!("'{letter}' in a value is not allowed in a probe"));
+    }
+    if key == "ioengine" && !ENGINES.contains(&value) {
+        return Err(format!(
+            "the engine '{value}' is not allowed in a probe; these are: {}",
+            ENGINES.join(", ")
+        ));
+    }
+    if SIZES.contains(&key) {
+        return size(value).ok_or_else(|| format!("the size '{value}' is not understood"));
+    }
+    Ok(Bytes(0))
 }
 
 /// A size as fio reads it: K, M, G of 1024, also as KiB, MB …; a share of the file is no more than the file.
@@ -217,7 +272,8 @@ fn size(text: &str) -> Option<Bytes> {
     short.to_ascii_uppercase().parse().ok()
 }
 
-/// Runs fio on the job, in the file, for at most so long; `stop` ends it, and so does the end of `allowance`.
+/// Runs fio on the job, in the file, for at most so long; `stop` ends it, and so does the end of `allowance`. What it printed,
+/// or that it did not end.
 pub(super) fn run(
     job: &Job,
     file: BorrowedFd<'_>,
@@ -225,19 +281,25 @@ pub(super) fn run(
     most: Nanos,
     allowance: Bytes,
     stop: BorrowedFd<'_>,
-) -> Result<(FioOutput, Ended), ProbeError> {
-    let failed = |what: &str, error: &io::Error| ProbeError::Fio {
+) -> Result<(Result<FioOutput, ProbeError>, Ended), ProbeError> {
+    let refuse = |why: String| ProbeError::Fio {
         file: job.path.clone(),
-        why: format!("{what}: {error}"),
+        why,
     };
+    let failed = |what: &str, error: &io::Error| refuse(format!("{what}: {error}"));
+    let lines = job
+        .file()
+        .map_err(|error| failed("cannot keep the job in memory", &error))?;
     let mut command = Command::new("fio");
     command
-        .args(["--output-format=json", "--eta=never", "--thread"])
+        .args(["--output-format=json", "--eta=never", "--thread=1"])
         .arg(format!("--filename=/proc/self/fd/{}", file.as_raw_fd()))
         .arg(format!("--size={}", size.0))
-        .arg(&job.path)
+        // The job is read from standard input.
+        .arg("-")
         .current_dir("/")
-        .stdin(Stdio::null())
+        .process_group(0)
+        .stdin(Stdio::from(lines))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let settings = ChildSettings {
@@ -249,19 +311,28 @@ pub(super) fn run(
         .map_err(|error| failed("cannot start fio (is it installed?)", &error))?;
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
-    let ended = until_ended(&mut child, most, allowance, stop)
-        .map_err(|error| failed("cannot wait for fio", &error));
-    let ended = ended.inspect_err(|_| drop(child.kill()))?;
+    let ended = until_ended(&child, most, PATIENCE, allowance, stop);
+    // Whatever it may have started holds its output, which is read to the end.
+    drop(process::signal_group(child.id(), KILL));
+    let ended = ended.map_err(|error| failed("cannot wait for fio", &error))?;
+    if ended.cut == Some(Cut::NoEnd) {
+        let why = format!(
+            "fio did not end, pid {}: it waits for the disk, and ends when that answers",
+            child.id()
+        );
+        return Ok((Err(refuse(why)), ended));
+    }
     let output = FioOutput {
         stdout: text(stdout),
         stderr: text(stderr),
         exit_code: child.wait().map_err(|error| failed("fio", &error))?.code(),
         cut: ended.cut.is_some(),
     };
-    Ok((output, ended))
+    Ok((Ok(output), ended))
 }
 
 /// How fio's run went.
+#[derive(Debug)]
 pub(super) struct Ended {
     /// Why it was ended; `None`: it ended by itself.
     pub(super) cut: Option<Cut>,
@@ -278,12 +349,16 @@ pub(super) enum Cut {
     Time,
     /// Nothing more may be written today.
     Budget,
+    /// It was killed and is still there.
+    NoEnd,
 }
 
-/// Waits for the end, which time, patience and the kernel's kill bring about at the latest.
+/// Waits for the end of a child that leads a process group. When it is to end, its group is interrupted, and after some
+/// patience killed; after as much again nobody waits for it. A stop of the user shortens each wait.
 fn until_ended(
-    child: &mut Child,
+    child: &Child,
     most: Nanos,
+    patience: Nanos,
     allowance: Bytes,
     stop: BorrowedFd<'_>,
 ) -> io::Result<Ended> {
@@ -293,14 +368,16 @@ fn until_ended(
         cut: None,
         written: Bytes(0),
     };
-    let mut kill_at: Option<Nanos> = None;
+    // The signal that it was sent last, and until when that may take.
+    let mut sent: Option<(i32, Nanos)> = None;
     loop {
         let mut entries = [
             PollEntry::new(process.as_fd(), Interest::READ),
             PollEntry::new(stop, Interest::READ),
         ];
         // A stop that stands would else wake it again and again.
-        let waited = if kill_at.is_some() { 1 } else { 2 };
+        let was_stopped = ended.cut == Some(Cut::Stopped);
+        let waited = if was_stopped { 1 } else { 2 };
         poll::wait(&mut entries[..waited], Some(LOOK))?;
         if entries[0].readiness().readable {
             return Ok(ended);
@@ -309,22 +386,26 @@ fn until_ended(
         let written = process::disk_use(child.id()).unwrap_or_default().written;
         ended.written = ended.written.max(written);
         let now = clock::monotonic();
-        let stopped = kill_at.is_none() && entries[1].readiness().readable;
-        let cut = if stopped {
-            Some(Cut::Stopped)
-        } else if ended.written >= allowance {
-            Some(Cut::Budget)
-        } else {
-            (now >= until).then_some(Cut::Time)
-        };
-        match kill_at {
-            None if cut.is_some() => {
-                ended.cut = cut;
-                process.signal(INTERRUPT)?;
-                kill_at = Some(now.plus(PATIENCE));
+        let stopped = !was_stopped && entries[1].readiness().readable;
+        if stopped {
+            ended.cut = Some(Cut::Stopped);
+        } else if ended.cut.is_none() && ended.written >= allowance {
+            ended.cut = Some(Cut::Budget);
+        } else if ended.cut.is_none() && now >= until {
+            ended.cut = Some(Cut::Time);
+        }
+        let signal = match sent {
+            None => ended.cut.map(|_| INTERRUPT),
+            Some((_, at)) if now < at && !stopped => None,
+            Some((INTERRUPT, _)) => Some(KILL),
+            Some(_) => {
+                ended.cut = Some(Cut::NoEnd);
+                return Ok(ended);
             }
-            Some(at) if now >= at => process.signal(KILL)?,
-            _ => {}
+        };
+        if let Some(signal) = signal {
+            process::signal_group(child.id(), signal)?;
+            sent = Some((signal, now.plus(patience)));
         }
     }
 }
@@ -348,13 +429,105 @@ fn text(collected: Option<JoinHandle<Vec<u8>>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
+
+    use linerate_kernel::event::EventFd;
+
     use super::*;
 
     #[test]
     fn a_job_that_stays_in_its_file_is_allowed() {
         let text = "; a comment\n[global]\nioengine=libaio\ndirect=1\ntime_based\n\n# another\n[one]\n\
             rw = randread\nbs=4k\nsize=256M\n[two]\nsize=1GiB\n[three]\nsize=50%\n";
-        assert_eq!(judge(text), Ok(Bytes(1 << 30)));
+        let lines = "[global]\nioengine=libaio\ndirect=1\ntime_based\n[one]\nrw = randread\nbs=4k\nsize=256M\n\
+            [two]\nsize=1GiB\n[three]\nsize=50%\n";
+        assert_eq!(judge(text), Ok((lines.to_owned(), Bytes(1 << 30))));
+    }
+
+    #[test]
+    fn fio_reads_what_was_judged_whatever_becomes_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.fio");
+        std::fs::write(&path, "# mine\n[job]\n  bs=4k  \n").unwrap();
+        let job = Job::open(&path).unwrap();
+        std::fs::write(&path, "[job]\nfilename=/dev/sda\n").unwrap();
+        let mut read = String::new();
+        job.file().unwrap().read_to_string(&mut read).unwrap();
+        assert_eq!(read, "[job]\nbs=4k\n");
+        let error = Job::open(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2: the option 'filename'"), "{error}");
+        let large = format!("# {}\n", "x".repeat(900)).repeat(1300);
+        std::fs::write(&path, large).unwrap();
+        let error = Job::open(&path).unwrap_err().to_string();
+        assert!(error.contains("larger than 1 MiB"), "{error}");
+    }
+
+    #[test]
+    fn lines_that_fio_may_read_as_others_are_refused() {
+        let padded = |length: usize| format!("description={}", "x".repeat(length - 12));
+        assert!(judge(&padded(1000)).is_ok());
+        let hidden = format!("{}filename=/dev/sda", padded(4095));
+        let comment = format!("# {}filename=/dev/sda", "x".repeat(4093));
+        for (text, part) in [
+            (padded(1001).as_str(), "longer than 1000 bytes"),
+            (hidden.as_str(), "longer than"),
+            (comment.as_str(), "longer than"),
+            ("bs=4k\0\n", "a NUL"),
+            ("#\0\n", "a NUL"),
+            ("bs=4k\rfilename=/dev/sda", "control character"),
+            ("description=a \\\nfilename=/dev/sda", "a backslash"),
+            ("# a \\ \nbs=4k", "a backslash"),
+        ] {
+            let why = judge(text).unwrap_err();
+            assert!(why.starts_with("line 1: ") && why.contains(part), "{why}");
+        }
+    }
+
+    /// A program in a group of its own that has said a word.
+    fn started(script: &str) -> (Child, BufReader<std::process::ChildStdout>) {
+        // A shell cannot trap what was ignored when it was started, as by nohup.
+        let mut command = Command::new("env");
+        command
+            .args(["--default-signal=INT", "sh", "-c", script])
+            .process_group(0)
+            .stdout(Stdio::piped());
+        let mut child = process::spawn_bound(&mut command, &ChildSettings::default()).unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut String::new()).unwrap();
+        (child, said)
+    }
+
+    #[test]
+    fn what_does_not_hear_is_killed_with_all_that_it_started() {
+        let (mut child, mut said) = started("trap '' INT; sleep 300 & echo ready; wait");
+        let stop = EventFd::new().unwrap();
+        let patience = Nanos::from_millis(50);
+        let all = Bytes(u64::MAX);
+        let ended = until_ended(&child, Nanos::ZERO, patience, all, stop.as_fd()).unwrap();
+        assert_eq!(ended.cut, Some(Cut::Time));
+        assert_eq!(child.wait().unwrap().code(), None);
+        // Ends when nobody holds the other end.
+        assert_eq!(said.read_to_end(&mut Vec::new()).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_stop_shortens_the_patience() {
+        let (mut child, mut said) =
+            started("trap 'echo heard' INT; echo ready; sleep 300 & while :; do wait; done");
+        let stop = EventFd::new().unwrap();
+        let hour = Nanos::from_millis(3_600_000);
+        let all = Bytes(u64::MAX);
+        let ended = std::thread::scope(|scope| {
+            let waits =
+                scope.spawn(|| until_ended(&child, Nanos::ZERO, hour, all, stop.as_fd()).unwrap());
+            let mut heard = String::new();
+            said.read_line(&mut heard).unwrap();
+            assert_eq!(heard, "heard\n");
+            stop.raise().unwrap();
+            waits.join().unwrap()
+        });
+        assert_eq!(ended.cut, Some(Cut::Stopped));
+        assert_eq!(child.wait().unwrap().code(), None);
     }
 
     #[test]
@@ -372,6 +545,7 @@ mod tests {
             ("bs=(4*1024)", "'(' in a value"),
             ("size=huge", "not understood"),
             ("unlink=1", "'unlink'"),
+            ("thread=0", "'thread'"),
         ] {
             let why = judge(&format!("[job]\n{line}\n")).unwrap_err();
             assert!(

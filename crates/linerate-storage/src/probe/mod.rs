@@ -240,13 +240,14 @@ impl Probing<'_> {
         self.probe.ended = match ended.cut {
             Some(Cut::Stopped) => Some(ProbeEnd::Stopped),
             Some(Cut::Budget) => Some(ProbeEnd::Budget),
+            Some(Cut::NoEnd) => Some(ProbeEnd::NoAnswer),
             Some(Cut::Time) | None => None,
         };
         self.probe.wear.written.0 += ended.written.0;
         if self.account.add(ended.written).is_err() {
             self.probe.ended.get_or_insert(ProbeEnd::NoAccount);
         }
-        Ok(output)
+        output
     }
 
     fn task(&self, pattern: Pattern, range: Bytes) -> Task {
