@@ -64,6 +64,19 @@ pub enum ProbeError {
         /// Its kind of file system.
         kind: String,
     },
+    /// Writes take room that others share.
+    #[error(
+        "{} is on {pool} ({device}): what is written there for the first time takes room that a probe does not give back, and where that room ends, others lose theirs; look at it by `lvs -o +data_percent`, and add --yes if there is enough",
+        folder.display()
+    )]
+    SharedRoom {
+        /// The directory.
+        folder: PathBuf,
+        /// What has the room.
+        pool: &'static str,
+        /// The device that shows it.
+        device: String,
+    },
     /// No useful file may be made.
     #[error(
         "{} is nearly full: of {free} free a probe takes at most a tenth and leaves 5 % of the file system and 1 GiB, so at most {most} of the {least} that it needs",

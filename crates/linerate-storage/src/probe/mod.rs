@@ -52,7 +52,7 @@ pub struct Request {
     pub precision: Option<f64>,
     /// Size of the file; `None`: 1 GiB, or less where that is too much.
     pub size: Option<Bytes>,
-    /// Whether files on other hosts may be probed.
+    /// Whether files on other hosts may be probed, and those that share the room of a thin pool or a snapshot.
     pub network: bool,
     /// What all probes of a day may write; `None`: a tenth of the disk.
     pub budget: Option<Bytes>,

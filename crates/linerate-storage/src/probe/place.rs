@@ -8,13 +8,16 @@ use std::path::Path;
 use linerate_kernel::directory::Directory;
 use linerate_kernel::file_system::{self, FileSystem};
 use linerate_kernel::inventory::Root;
-use linerate_kernel::inventory::blocks;
 use linerate_model::block::{BlockDevice, BlockKind, DeviceNumber};
+use linerate_model::disk_watch::{DiskPlace, DiskPlaceKind};
 use linerate_model::plain_text::PlainText;
 use linerate_model::probe::ProbePlace;
 use linerate_model::units::Bytes;
 
 use super::error::ProbeError;
+use crate::StorageError;
+use crate::place::is_remote;
+use crate::stack::Stack;
 
 /// Kinds of file systems in memory (`include/uapi/linux/magic.h`): tmpfs, ramfs, hugetlbfs.
 const RAM: [(u64, &str); 3] = [
@@ -53,8 +56,11 @@ pub(super) struct Place {
     pub(super) facts: ProbePlace,
 }
 
-/// Opens the directory and refuses what is not to be probed.
-pub(super) fn look(folder: &Path, network_allowed: bool) -> Result<Place, ProbeError> {
+/// Opens the directory and refuses what is not to be probed, or not without `allowed` (--yes).
+pub(super) fn look(folder: &Path, allowed: bool) -> Result<Place, ProbeError> {
+    let stack = Stack::read(&Root::of_this_machine()).ok();
+    // Before anything of it is opened: a server that does not answer holds whoever asks.
+    let named = devices_of(stack.as_ref(), folder, allowed)?;
     let directory = Directory::open(folder).map_err(|source| no_directory(folder, source))?;
     let found = file_system::of(&directory).map_err(|source| ProbeError::Open {
         folder: folder.to_owned(),
@@ -81,18 +87,21 @@ pub(super) fn look(folder: &Path, network_allowed: bool) -> Result<Place, ProbeE
     // FUSE on a block device of this host.
     let local = found.name.as_deref() == Some("fuseblk");
     let network = listed(&NETWORK, found.magic).filter(|_| !local);
-    if let Some(known) = network.filter(|_| !network_allowed) {
+    if let Some(known) = network.filter(|_| !allowed) {
         return Err(ProbeError::Network {
             folder: folder.to_owned(),
             kind: kind(known),
         });
     }
-    let (device, disk) = devices(found.device);
-    if let Some(memory) = [&device, &disk].into_iter().flatten().find_map(memory_of) {
-        return Err(ProbeError::Ram {
-            folder: folder.to_owned(),
-            kind: memory,
-        });
+    let (mut device, mut disk) = (None, None);
+    if let Some(stack) = &stack {
+        (device, disk) = devices(stack, found.device);
+        let names = match (&device, &found.upper) {
+            (Some(device), _) => vec![device.name.clone()],
+            (None, Some(upper)) if named.is_empty() => devices_of(Some(stack), upper, allowed)?,
+            _ => named,
+        };
+        judge(folder, &stack.below(&names), allowed)?;
     }
     let facts = facts(folder, found, network.is_some(), device, disk);
     Ok(Place { directory, facts })
@@ -140,24 +149,109 @@ fn no_directory(folder: &Path, source: io::Error) -> ProbeError {
     }
 }
 
+/// The devices that a folder is on, by what is mounted where; none where that is not known.
+fn devices_of(
+    stack: Option<&Stack>,
+    folder: &Path,
+    allowed: bool,
+) -> Result<Vec<PlainText>, ProbeError> {
+    let Some((stack, full)) = stack.zip(std::path::absolute(folder).ok()) else {
+        return Ok(Vec::new());
+    };
+    let found = stack.place(&full.to_string_lossy());
+    answered(folder, found, allowed)
+}
+
+/// The devices of a place, unless it is on a server, or whoever has its files did not answer.
+fn answered(
+    folder: &Path,
+    found: Result<DiskPlace, StorageError>,
+    allowed: bool,
+) -> Result<Vec<PlainText>, ProbeError> {
+    match found.map(|place| place.on) {
+        Ok(DiskPlaceKind::FileSystem { kind, .. }) if is_remote(&kind) && !allowed => {
+            Err(ProbeError::Network {
+                folder: folder.to_owned(),
+                kind: kind.as_str().to_owned(),
+            })
+        }
+        Ok(DiskPlaceKind::FileSystem { devices, .. }) => Ok(devices),
+        Err(StorageError::Path { source, .. })
+            if source.kind() == io::ErrorKind::TimedOut && !allowed =>
+        {
+            Err(ProbeError::Open {
+                folder: folder.to_owned(),
+                source: io::Error::new(source.kind(), "its file system did not answer in 2 s"),
+            })
+        }
+        // A path that is no directory, or is not there, says so when it is opened.
+        Ok(DiskPlaceKind::Device { .. }) | Err(_) => Ok(Vec::new()),
+    }
+}
+
 /// The device of a number, and the disk that it is a partition of.
-fn devices(number: DeviceNumber) -> (Option<BlockDevice>, Option<BlockDevice>) {
+fn devices(stack: &Stack, number: DeviceNumber) -> (Option<BlockDevice>, Option<BlockDevice>) {
     // Major 0 is no block device; a hidden NVMe path has 0:0 as well.
     if number.major == 0 {
         return (None, None);
     }
-    let mut all = blocks::devices(&Root::of_this_machine()).unwrap_or_default();
-    let at = all.iter().position(|device| device.number == number);
-    let Some(device) = at.map(|at| all.swap_remove(at)) else {
-        return (None, None);
-    };
-    let disk = match device.kind {
-        BlockKind::Partition { .. } => all
-            .into_iter()
-            .find(|disk| device.below.contains(&disk.name)),
+    let all = stack.devices();
+    let device = all.iter().find(|device| device.number == number);
+    let disk = device
+        .filter(|device| matches!(device.kind, BlockKind::Partition { .. }))
+        .and_then(|device| all.iter().find(|disk| device.below.contains(&disk.name)));
+    (device.cloned(), disk.cloned())
+}
+
+/// Refuses a directory for what is below it: memory always, other hosts and shared room unless they are allowed.
+fn judge(folder: &Path, below: &[&BlockDevice], allowed: bool) -> Result<(), ProbeError> {
+    let folder = folder.to_owned();
+    if let Some(kind) = below.iter().find_map(|device| memory_of(device)) {
+        return Err(ProbeError::Ram { folder, kind });
+    }
+    if allowed {
+        return Ok(());
+    }
+    let elsewhere = below.iter().find_map(|device| match device.kind {
+        BlockKind::Drbd => Some(format!("{}, which DRBD replicates", device.name)),
+        BlockKind::Network => Some(format!("the network block device {}", device.name)),
         _ => None,
+    });
+    if let Some(kind) = elsewhere {
+        return Err(ProbeError::Network { folder, kind });
+    }
+    let shared = below
+        .iter()
+        .find_map(|device| Some((shared_room(device)?, device.name.to_string())));
+    shared.map_or(Ok(()), |(pool, device)| {
+        Err(ProbeError::SharedRoom {
+            folder,
+            pool,
+            device,
+        })
+    })
+}
+
+/// What of LVM a device takes room of, or is a layer of: `layer_name` and `build_dm_uuid` of its `dev_manager.c` write the
+/// layer behind the name and the uuid.
+fn shared_room(device: &BlockDevice) -> Option<&'static str> {
+    let BlockKind::Mapped { name, uuid, table } = &device.kind else {
+        return None;
     };
-    (Some(device), disk)
+    let targets = |of: [&str; 2]| table.iter().any(|line| of.contains(&line.target.as_str()));
+    // The name of a volume may end so by chance, an uuid does not.
+    let layer = if uuid.starts_with("LVM-") { uuid } else { name };
+    let is_thin = layer.ends_with("-tpool")
+        || name.ends_with("-tpool")
+        || name.ends_with("_tdata")
+        || targets(["thin", "thin-pool"]);
+    if is_thin {
+        return Some("a thin pool");
+    }
+    let is_snapshot = layer.ends_with("-cow")
+        || layer.ends_with("-real")
+        || targets(["snapshot", "snapshot-origin"]);
+    is_snapshot.then_some("a snapshot or its origin")
 }
 
 /// The kind of file system in memory that a directory is in.
@@ -229,6 +323,9 @@ fn largest(size: Bytes, free: Bytes) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::block::MappedTarget;
+    use linerate_testing::disks::device;
+
     use super::*;
 
     const GIB: u64 = 1 << 30;
@@ -273,6 +370,113 @@ mod tests {
         let full = place(100 * GIB, 5 * GIB);
         let error = file_size(folder, &full, None).unwrap_err().to_string();
         assert!(error.contains("nearly full"), "{error}");
+    }
+
+    fn mapped(name: &str, uuid: &str, target: Option<&str>) -> BlockDevice {
+        let table = target.map(|target| MappedTarget {
+            target: target.into(),
+            size: Bytes(GIB),
+            raid: None,
+            members: None,
+            copies: None,
+        });
+        let kind = BlockKind::Mapped {
+            name: name.into(),
+            uuid: uuid.into(),
+            table: table.into_iter().collect(),
+        };
+        device("dm-3", kind, &[])
+    }
+
+    #[test]
+    fn what_shares_its_room_needs_a_yes() {
+        for (name, uuid, target) in [
+            ("vg-pool-tpool", "LVM-a1-tpool", None),
+            ("vg-pool-tpool", "", None),
+            ("vg-pool_tdata", "LVM-a1-tdata", None),
+            ("docker", "", Some("thin")),
+            ("vg-home-real", "LVM-a1-real", None),
+            ("vg-snap-cow", "LVM-a1-cow", None),
+            ("vg-home", "LVM-a1", Some("snapshot-origin")),
+        ] {
+            let disk = device("sda", BlockKind::Disk, &[]);
+            let one = mapped(name, uuid, target);
+            let error = judge(Path::new("/data"), &[&disk, &one], false).unwrap_err();
+            let text = error.to_string();
+            assert!(
+                text.contains("data_percent") && text.contains("(dm-3)") && text.contains("--yes"),
+                "{name}: {text}"
+            );
+            assert!(judge(Path::new("/data"), &[&one], true).is_ok(), "{name}");
+        }
+        for (name, uuid, target) in [
+            ("vg-home", "LVM-a1", Some("linear")),
+            // A volume of this name.
+            ("vg-real", "LVM-a1", None),
+            ("crypt", "CRYPT-LUKS2-a1", Some("crypt")),
+        ] {
+            let one = mapped(name, uuid, target);
+            assert!(judge(Path::new("/data"), &[&one], false).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn memory_and_other_hosts_are_found_below_other_devices() {
+        let md = device("md0", BlockKind::Disk, &["x"]);
+        let judged = |kind: BlockKind, allowed| {
+            judge(
+                Path::new("/data"),
+                &[&md, &device("x0", kind, &[])],
+                allowed,
+            )
+            .map_err(|error| error.to_string())
+        };
+        for allowed in [false, true] {
+            let error = judged(BlockKind::Memory, allowed).unwrap_err();
+            assert!(error.contains("in RAM (x0)"), "{error}");
+        }
+        for kind in [BlockKind::Drbd, BlockKind::Network] {
+            let error = judged(kind.clone(), false).unwrap_err();
+            assert!(
+                error.contains("another host") && error.contains("x0") && error.contains("--yes"),
+                "{error}"
+            );
+            assert_eq!(judged(kind, true), Ok(()));
+        }
+        assert_eq!(judged(BlockKind::Disk, false), Ok(()));
+    }
+
+    #[test]
+    fn a_server_is_not_asked_without_a_yes() {
+        let on = |kind: &str| {
+            Ok(DiskPlace {
+                path: "/data".into(),
+                on: DiskPlaceKind::FileSystem {
+                    kind: kind.into(),
+                    mounted_on: "/data".into(),
+                    source: "none".into(),
+                    devices: vec!["sda1".into()],
+                },
+            })
+        };
+        let silent = || {
+            Err(StorageError::Path {
+                path: "/data".to_owned(),
+                source: io::ErrorKind::TimedOut.into(),
+            })
+        };
+        let folder = Path::new("/data");
+        for kind in ["nfs4", "fuse.sshfs"] {
+            let refused = answered(folder, on(kind), false);
+            assert!(matches!(refused, Err(ProbeError::Network { .. })), "{kind}");
+            assert!(answered(folder, on(kind), true).is_ok());
+        }
+        for kind in ["ext4", "fuseblk"] {
+            assert_eq!(answered(folder, on(kind), false).unwrap(), ["sda1"]);
+        }
+        let error = answered(folder, silent(), false).unwrap_err().to_string();
+        assert!(error.contains("did not answer"), "{error}");
+        assert!(answered(folder, silent(), true).is_ok());
     }
 
     #[test]

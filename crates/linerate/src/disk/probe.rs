@@ -41,10 +41,10 @@ pub(crate) struct ProbeArguments {
     /// Size of the file (K, M, G of 1024), at most a tenth of what is free [default: 1G, or less where that is too much]
     #[arg(long, value_name = "BYTES")]
     size: Option<Bytes>,
-    /// What all probes of a day (UTC) may write to this disk: flash wears by writing [default: a tenth of the disk, at least 16G]
+    /// What all probes of a day (UTC) of one user, by one probe at a time, may write to each device that is probed: flash wears by writing [default: a tenth of the disk, at least 16G]
     #[arg(long, value_name = "BYTES")]
     budget: Option<Bytes>,
-    /// Also where the directory is on another host, whose network and server the probe then loads
+    /// Also where the directory is on another host, whose network and server the probe then loads, or on a thin pool or a snapshot, whose room it takes
     #[arg(long)]
     yes: bool,
     /// The disk is made of N rotating disks: also says what they should give. Disks and arrays do not report this reliably
@@ -194,6 +194,7 @@ impl From<ProbeError> for Failure {
             | ProbeError::NoDisk { .. }
             | ProbeError::ReadOnly { .. }
             | ProbeError::Network { .. }
+            | ProbeError::SharedRoom { .. }
             | ProbeError::TooFull { .. }
             | ProbeError::Budget { .. } => Self::Refused(text),
             ProbeError::Open { .. }
