@@ -34,6 +34,8 @@ use wear::Account;
 
 /// Writing the file for the first time takes at most so long: what is written then is what the patterns stay within.
 const LAYOUT_MOST: Nanos = Nanos::from_millis(20_000);
+/// What is written by the page cache at most, in time that writing the file took: its fsync has to end.
+const BUFFERED_MOST: Nanos = Nanos::from_millis(30_000);
 /// Processes that are named for a pattern.
 const MOST_NAMED: usize = 3;
 /// Time at the begin of a pattern that is not measured.
@@ -82,7 +84,7 @@ pub enum Progress {
 
 /// Probes a directory. It ends early, with what was measured, when `stop` becomes readable, when the disk reports an error
 /// or no room, and when the day's budget is used up. No pattern takes longer than 2 s, its time, and what the disk takes for
-/// what it holds, at most 10 s (an fsync at most 120 s). What fio printed is given back as it is, or why it did not run.
+/// what it holds, at most 10 s (an fsync at most 10 minutes). What fio printed is given back as it is, or why it did not run.
 ///
 /// # Errors
 /// Where the directory is not to be probed, and where the file cannot be made.
@@ -197,7 +199,11 @@ impl Probing<'_> {
     }
 
     fn measure(&mut self, pattern: Pattern, tell: &mut dyn FnMut(Progress)) {
-        let task = self.task(pattern, self.probe.file);
+        let range = match pattern {
+            Pattern::Buffered => buffered_range(self.probe.layout, self.probe.file),
+            _ => self.probe.file,
+        };
+        let task = self.task(pattern, range);
         // Of an earlier pattern by the page cache, too: direct writes would have to drop its pages one by one.
         self.probe.ended = self.scratch.evict(self.stop);
         if self.probe.ended.is_some() {
@@ -315,6 +321,17 @@ impl Probing<'_> {
     }
 }
 
+/// The part of a file that a disk writes in [`BUFFERED_MOST`] at the rate at which the file was laid out; a block at least.
+fn buffered_range(layout: Option<Layout>, file: Bytes) -> Bytes {
+    let Some(layout) = layout.filter(|layout| layout.time_ns > Nanos::ZERO) else {
+        return file;
+    };
+    let most = u128::from(layout.bytes.0) * u128::from(BUFFERED_MOST.0);
+    let most = most / u128::from(layout.time_ns.0);
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
+    Bytes(most.max(Pattern::Buffered.block()).min(file.0))
+}
+
 /// Processes that used a disk since then, at most [`MOST_NAMED`].
 fn busy_since(before: &[(u32, DiskUse)]) -> Vec<BusyProcess> {
     let earlier = |pid: u32| {
@@ -351,5 +368,33 @@ fn work_between(before: &DiskCounters, after: &DiskCounters) -> DeviceWork {
     DeviceWork {
         read: bytes(before.read.sectors, after.read.sectors),
         written: bytes(before.write.sectors, after.write.sectors),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_disk_gets_no_more_by_the_page_cache_than_it_can_write() {
+        let laid = |bytes: u64, seconds: u64| {
+            Some(Layout {
+                bytes: Bytes(bytes),
+                time_ns: Nanos::from_millis(1000 * seconds),
+            })
+        };
+        let file = Bytes(1 << 30);
+        assert_eq!(buffered_range(None, file), file);
+        assert_eq!(buffered_range(laid(1 << 30, 1), file), file);
+        // Its data were there after 20 s, and on disk after 600.
+        assert_eq!(
+            buffered_range(laid(600 << 20, 600), Bytes(600 << 20)),
+            Bytes(30 << 20)
+        );
+        assert_eq!(
+            buffered_range(laid(16 << 20, 3600), Bytes(16 << 20)),
+            Bytes(1 << 20)
+        );
+        assert_eq!(buffered_range(laid(16 << 20, 0), file), file);
     }
 }

@@ -19,8 +19,8 @@ use super::load::{Course, Done, Over, PATIENCE, Task, Watch, failed, now, short}
 use super::meter::Meter;
 use super::noise::Noise;
 
-/// The fsync of a buffered pattern may take so long.
-const SYNC_PATIENCE: Nanos = Nanos::from_millis(120_000);
+/// An fsync may take so long: a slow disk that others use as well has as much to write as the page cache held for it.
+const SYNC_PATIENCE: Nanos = Nanos::from_millis(600_000);
 
 /// What the threads and the one that watches them share.
 struct Shared {
