@@ -44,16 +44,18 @@ pub fn explain(probe: &Probe) -> Vec<Finding> {
     findings.extend(shared(&measured));
     // Rates that the page cache made say nothing of the disk.
     if matches!(probe.direct, Direct::Yes { .. }) {
-        findings.extend(caps(&measured));
+        findings.extend(caps(probe, &measured));
         findings.extend(steps(&measured));
         findings.extend(measured.iter().filter_map(|one| spindles(probe, one)));
-        let long = |one: &Measured<'_>| one.run.direct && one.figures.shape != Shape::Unknown;
-        if findings.is_empty() && measured.iter().any(long) {
-            findings.push(healthy(probe, &measured));
+        if findings.is_empty() {
+            findings.extend(no_cap(probe, &measured));
         }
     }
     findings.extend(write_cache(probe, &measured));
     findings.extend(sync_cost(&measured));
+    if findings.is_empty() {
+        findings.push(nothing(&measured));
+    }
     findings
 }
 
@@ -88,7 +90,7 @@ fn page_cache(probe: &Probe) -> Option<Finding> {
 }
 
 /// Rates that are flat and the same for two patterns that a disk would serve at different rates.
-fn caps(measured: &[Measured<'_>]) -> Vec<Finding> {
+fn caps(probe: &Probe, measured: &[Measured<'_>]) -> Vec<Finding> {
     let pairs = [
         (
             [Pattern::RandomReadDeep, Pattern::RandomWriteDeep],
@@ -107,6 +109,8 @@ fn caps(measured: &[Measured<'_>]) -> Vec<Finding> {
             "reads and writes of 1 MiB have",
         ),
     ];
+    // A medium that rotates reads and writes one after the other at the same rate.
+    let like_streams = rotates(probe).is_some();
     let mut findings: Vec<Finding> = Vec::new();
     for (patterns, what) in pairs {
         let [Some(one), Some(other)] = patterns.map(|pattern| find(measured, pattern)) else {
@@ -114,7 +118,7 @@ fn caps(measured: &[Measured<'_>]) -> Vec<Finding> {
         };
         // One cap of requests is said once.
         let random = one.run.pattern.random();
-        if random && !findings.is_empty() {
+        if (random && !findings.is_empty()) || (!random && like_streams) {
             continue;
         }
         findings.extend(cap(one, other, what));
@@ -164,10 +168,14 @@ fn steps(measured: &[Measured<'_>]) -> Vec<Finding> {
         else {
             return None;
         };
+        // What began elsewhere is known to be the cause.
+        if share_of_others(one.run).is_some_and(|(_, share)| share > SHARED) {
+            return None;
+        }
         let cause = if one.run.pattern.writes() {
-            "a burst bucket of the volume is empty, or a write cache is full"
+            "a write cache that is full, or a burst allowance, heat, or load that began elsewhere"
         } else {
-            "a burst bucket of the volume is empty"
+            "a burst allowance, heat, or load that began elsewhere"
         };
         let sentence = format!(
             "{} fell from {} to {} IOPS after {after_seconds} s: {cause}. Plan with the lower rate; a longer run (--seconds 60) shows whether it stays",
@@ -183,16 +191,18 @@ fn steps(measured: &[Measured<'_>]) -> Vec<Finding> {
     measured.iter().filter_map(step).collect()
 }
 
+/// What the disk moved for others, and that as a share of the pattern's bytes.
+fn share_of_others(run: &PatternRun) -> Option<(Bytes, f64)> {
+    let others = probe::by_others(run)?;
+    Some((others, others.0 as f64 / run.bytes.0.max(1) as f64))
+}
+
 /// A rate that is flat was not disturbed.
 fn shared(measured: &[Measured<'_>]) -> Option<Finding> {
-    let share = |one: &Measured<'_>| {
-        let others = probe::by_others(one.run)?;
-        Some((others, others.0 as f64 / one.run.bytes.0.max(1) as f64))
-    };
     let worst = measured
         .iter()
         .filter(|one| one.figures.shape != Shape::Flat)
-        .filter_map(|one| share(one).map(|(others, share)| (one, others, share)))
+        .filter_map(|one| share_of_others(one.run).map(|(others, share)| (one, others, share)))
         .max_by(|(_, _, one), (_, _, other)| one.total_cmp(other))?;
     let (one, others, share) = worst;
     if share <= SHARED {
@@ -253,12 +263,12 @@ fn write_cache(probe: &Probe, measured: &[Measured<'_>]) -> Option<Finding> {
         return None;
     }
     let reported = if probe.spindles.is_none() {
-        "; or the disk only reports to rotate, as virtual disks do"
+        ". In a virtual machine this may mean nothing: its disks often claim to rotate"
     } else {
         ""
     };
     let sentence = format!(
-        "A write cache answers syncs: half of them took {median} or less, and half a rotation {which} takes {half}. Unless that cache survives a power cut (battery, flash), synced data does not{reported}"
+        "A write cache answers syncs: half of them took {median} or less, and half a rotation {which} takes {half}. Synced data is lost in a power cut unless this cache has a battery or flash{reported}"
     );
     Draft::new("write-cache", Severity::Note, sentence)
         .figure(
@@ -355,14 +365,34 @@ fn spindles(probe: &Probe, one: &Measured<'_>) -> Option<Finding> {
         .done()
 }
 
-fn healthy(probe: &Probe, measured: &[Measured<'_>]) -> Finding {
-    let longest = measured.iter().map(|one| one.run.measured_ns).max();
-    let sentence = format!(
-        "No cap and no step showed in {} per pattern: the rates are the disk's own, as far as a file of {} tells (a cache of the disk or its controller may hold it)",
-        longest.unwrap_or_default(),
-        Bytes(probe.file.0),
-    );
-    Draft::new("disk-speed", Severity::Healthy, sentence).finding
+/// That no cap and no step showed, or that none could; `None` where no pattern passed the page cache by.
+fn no_cap(probe: &Probe, measured: &[Measured<'_>]) -> Option<Finding> {
+    let mut direct = measured.iter().filter(|one| one.run.direct);
+    let longest = direct.clone().map(|one| one.run.measured_ns).max()?;
+    let (severity, sentence) = if direct.all(|one| one.figures.shape == Shape::Unknown) {
+        let needed = 2 * probe::LEAST_SECONDS;
+        let sentence = format!(
+            "This probe was too short to tell a cap: {needed} s needed for a pattern, and the longest was measured for {longest} (--seconds {needed}, without --precision)"
+        );
+        (Severity::Note, sentence)
+    } else {
+        let sentence = format!(
+            "No cap and no step showed in {longest} per pattern: the rates are the disk's own, as far as a file of {} tells (a cache of the disk or its controller may hold it)",
+            probe.file,
+        );
+        (Severity::Healthy, sentence)
+    };
+    Draft::new("disk-speed", severity, sentence).done()
+}
+
+/// The verdict where there is no other.
+fn nothing(measured: &[Measured<'_>]) -> Finding {
+    let sentence = if measured.is_empty() {
+        "Nothing was measured, so this probe says nothing of the disk"
+    } else {
+        "What was measured does not show the disk: no pattern passed the page cache by, and no fsync ended"
+    };
+    Draft::new("disk-speed", Severity::Note, sentence.to_owned()).finding
 }
 
 #[cfg(test)]
