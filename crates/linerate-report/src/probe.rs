@@ -270,6 +270,9 @@ fn why(ended: ProbeEnd) -> String {
 }
 
 fn remarks(page: &mut Page, probe: &Probe) {
+    if let Some(text) = unseen(probe) {
+        page.entry("Others", &text);
+    }
     if let Some(ended) = probe.ended {
         let text = format!(
             "early: {}; what was measured until then is above",
@@ -277,6 +280,20 @@ fn remarks(page: &mut Page, probe: &Probe) {
         );
         page.entry("Ended", &text);
     }
+}
+
+/// What is not known of those who use the disk as well.
+fn unseen(probe: &Probe) -> Option<String> {
+    let place = &probe.place;
+    let counted = place.disk.as_ref().or(place.device.as_ref())?;
+    let below: Vec<String> = counted.below.iter().map(|name| plain(name)).collect();
+    (!below.is_empty()).then(|| {
+        format!(
+            "only those that use {} were looked for: those that use {} otherwise do not show",
+            plain(&counted.name),
+            below.join(", ")
+        )
+    })
 }
 
 fn fio_rows(page: &mut Page, fio: &FioRun) {
@@ -325,8 +342,10 @@ fn wear(probe: &Probe) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::block::BlockKind;
     use linerate_model::latency::Latencies;
     use linerate_model::probe::{ProbePlace, SCHEMA_VERSION, Wear};
+    use linerate_testing::disks::device;
 
     use super::*;
 
@@ -411,6 +430,20 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 100),
             "{text}"
         );
+    }
+
+    #[test]
+    fn devices_below_the_one_that_was_looked_at_are_named() {
+        let mut probe = probe();
+        probe.place.device = Some(device("sda1", BlockKind::Partition { number: 1 }, &["sda"]));
+        probe.place.disk = Some(device("sda", BlockKind::Disk, &[]));
+        assert_eq!(unseen(&probe), None);
+        probe.place.disk = None;
+        probe.place.device = Some(device("md0", BlockKind::Disk, &["sda2", "sdb2"]));
+        let text = ProbeView::of(&probe, &[]).text(Style::plain());
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let part = "Others only those that use md0 were looked for: those that use sda2, sdb2 otherwise do not show";
+        assert!(flat.contains(part), "{text}");
     }
 
     #[test]
