@@ -374,7 +374,7 @@ impl Part {
 }
 
 /// Other places, and why what differs there matters.
-const MATTERS: [(Part, &str); 42] = [
+const MATTERS: [(Part, &str); 44] = [
     (
         Part::At(&["system", "kernel"]),
         "defaults and TCP differ between kernels",
@@ -445,7 +445,9 @@ const MATTERS: [(Part, &str); 42] = [
     (Part::WithinStorage("depth"), "commands at once (S03)"),
     (Part::WithinStorage("nomerges"), "merging (S03)"),
     (Part::WithinStorage("queue_requests"), "requests that queue"),
+    (Part::WithinStorage("zoned"), "order of requests (S01)"),
     (Part::WithinStorage("write_cache"), "flushes (S05)"),
+    (Part::WithinStorage("disk_cache"), "flushes (S05)"),
     (Part::WithinStorage("optimal_io"), "stripe (S07, S08)"),
     (
         Part::WithinStorage("options"),

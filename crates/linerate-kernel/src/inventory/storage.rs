@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use linerate_model::block::{BlockDevice, BlockKind, SECTOR};
 use linerate_model::host::{
     Array, BlockQueue, Fact, Mount, Scheduler, SpeedLimit, Storage, StorageDevice, WriteCache,
+    Zoned,
 };
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Bytes;
@@ -96,7 +97,9 @@ fn queue(root: &Root, device: &BlockDevice) -> BlockQueue {
         scheduler: word("queue/scheduler").and_then(|text| scheduler(&text)),
         read_ahead_kib: number("queue/read_ahead_kb"),
         nomerges: root.value(&file(device, "queue/nomerges")).ok(),
+        zoned: word("queue/zoned").and_then(|text| zoned(&text)),
         write_cache: word("queue/write_cache").and_then(|text| write_cache(&text)),
+        disk_cache: disk_cache(root, device),
         minimum_io: size("queue/minimum_io_size"),
         optimal_io: size("queue/optimal_io_size"),
         physical_block: size("queue/physical_block_size"),
@@ -125,6 +128,27 @@ fn write_cache(text: &str) -> Option<WriteCache> {
     match text {
         "write back" => Some(WriteCache::WriteBack),
         "write through" => Some(WriteCache::WriteThrough),
+        _ => None,
+    }
+}
+
+fn zoned(text: &str) -> Option<Zoned> {
+    match text {
+        "none" => Some(Zoned::None),
+        "host-aware" => Some(Zoned::HostAware),
+        "host-managed" => Some(Zoned::HostManaged),
+        _ => None,
+    }
+}
+
+/// The words of `sd_cache_types` (drivers/scsi/sd.c); `none` is a cache for neither reads nor writes.
+fn disk_cache(root: &Root, device: &BlockDevice) -> Option<WriteCache> {
+    let folder = file(device, "device/scsi_disk");
+    let address = root.names(&folder).into_iter().next()?;
+    let text = root.word(&format!("{folder}/{address}/cache_type")).ok()?;
+    match text.as_str() {
+        "write back" | "write back, no read (daft)" => Some(WriteCache::WriteBack),
+        "write through" | "none" => Some(WriteCache::WriteThrough),
         _ => None,
     }
 }
@@ -296,10 +320,15 @@ mod tests {
                     format!("{block}/queue/scheduler"),
                     "none [mq-deadline] bfq\n",
                 ),
-                (format!("{block}/queue/write_cache"), "write back\n"),
+                (format!("{block}/queue/write_cache"), "write through\n"),
+                (format!("{block}/queue/zoned"), "host-managed\n"),
             ]);
         }
         files.extend([
+            (
+                format!("{scsi}/target0:0:0/0:0:0:0/scsi_disk/0:0:0:0/cache_type"),
+                "write back\n",
+            ),
             (
                 format!("{scsi}/target0:0:0/0:0:0:0/block/sda/sda1/partition"),
                 "1\n",
@@ -356,7 +385,10 @@ mod tests {
             (disk.queue.depth, disk.queue.controller_depth),
             (Some(1), Some(31))
         );
-        assert_eq!(disk.queue.write_cache, Some(WriteCache::WriteBack));
+        // The kernel was told otherwise than the disk says.
+        assert_eq!(disk.queue.write_cache, Some(WriteCache::WriteThrough));
+        assert_eq!(disk.queue.disk_cache, Some(WriteCache::WriteBack));
+        assert_eq!(disk.queue.zoned, Some(Zoned::HostManaged));
         let scheduler = disk.queue.scheduler.as_ref().unwrap();
         assert_eq!(
             (&*scheduler.chosen, scheduler.offered.len()),
@@ -375,6 +407,7 @@ mod tests {
             (Some(0), None, 200_000)
         );
         assert!(most.of_system && array.stripe_cache_size.is_none());
+        assert_eq!((md.queue.zoned, md.queue.disk_cache), (None, None));
         // 0 is no size, and a missing file no 0.
         assert_eq!((md.queue.optimal_io, md.queue.read_ahead_kib), (None, None));
         let mounts = storage.mounts.known().unwrap();

@@ -25,6 +25,7 @@ pub use setting::{Effect, Owner, Pinning, Setting};
 pub use steering::{dealt, in_turn};
 pub use storage::{
     Array, BlockQueue, Mount, NO_STRIPE, Scheduler, SpeedLimit, Storage, StorageDevice, WriteCache,
+    Zoned,
 };
 pub use system::{Governor, Keeper, Node, Processors, RouteFacts, Softnet, System, is_ban};
 

@@ -54,9 +54,16 @@ pub struct BlockQueue {
     /// 0 merges requests, 1 only with the last one, 2 never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nomerges: Option<u8>,
+    /// Whether zones of it take writes only in order (`queue/zoned`, since Linux 4.10).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zoned: Option<Zoned>,
     /// Whether the kernel takes the device's cache for a volatile one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCache>,
+    /// What a SCSI or SATA disk says of its own cache (`device/scsi_disk/*/cache_type`), whatever the kernel was told
+    /// to take it for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_cache: Option<WriteCache>,
     /// Smallest request without a penalty: a physical block, or an array's chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_io: Option<Bytes>,
@@ -87,6 +94,18 @@ pub struct Scheduler {
     pub chosen: PlainText,
     /// All that this kernel has for the device now; further ones may be modules.
     pub offered: Vec<PlainText>,
+}
+
+/// Whether a device has zones that are written from their start on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Zoned {
+    /// It has none.
+    None,
+    /// It takes other writes too, slowly.
+    HostAware,
+    /// It refuses other writes.
+    HostManaged,
 }
 
 /// What the kernel does about a device's cache.

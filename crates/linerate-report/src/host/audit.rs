@@ -41,7 +41,7 @@ pub fn report(audit: &Audit, all: bool) -> String {
     }
     let firing = firing.len();
     if firing == 0 {
-        page.line("Nothing is to be complained of.");
+        page.line("No findings.");
     }
     by_reason(&mut page, "Cannot be known", &unknown);
     if all {

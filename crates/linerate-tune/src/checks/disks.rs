@@ -2,7 +2,7 @@
 
 use linerate_model::audit::Role;
 use linerate_model::block::BlockKind;
-use linerate_model::host::{NO_STRIPE, StorageDevice};
+use linerate_model::host::{NO_STRIPE, Scheduler, StorageDevice, Zoned};
 use linerate_model::tuning::BlockSetting;
 use linerate_model::units::Bytes;
 
@@ -14,6 +14,11 @@ const TUNED_READ_AHEAD_KIB: u64 = 4096;
 const SATA_DEPTH: u32 = 32;
 /// The physical block of today's disks and the page of today's flash.
 const PHYSICAL: u64 = 4096;
+/// What no longer needs a scheduler that keeps the writes to a zone in order: zone write plugging (zonedstorage.io,
+/// Kernel Configuration, Write Ordering Control).
+const ZONE_WRITE_PLUGGING: (u32, u32) = (6, 10);
+/// The first that knows zones and has `queue/zoned` (Documentation/ABI/stable/sysfs-block).
+const ZONES: (u32, u32) = (4, 10);
 /// Extended partitions, and those that only a boot loader reads, are smaller.
 const WITHOUT_DATA: Bytes = Bytes(4 << 20);
 
@@ -33,11 +38,26 @@ pub(crate) fn scheduler(case: &Case<'_>, device: &StorageDevice) -> Answer {
         return does_not_apply("requests are scheduled in the devices below it");
     };
     let chosen = &*scheduler.chosen;
-    if scheduler.offered.len() == 1 && chosen == "none" {
-        return does_not_apply("requests are scheduled in the devices below it, or not at all");
+    let alone = scheduler.offered.len() == 1 && chosen == "none";
+    match device.queue.zoned {
+        // A disk whose module mq-deadline is not loaded has none alone too.
+        Some(zoned @ (Zoned::HostAware | Zoned::HostManaged))
+            if !alone || device.device.kind == BlockKind::Disk =>
+        {
+            return of_zones(case, device, scheduler, zoned);
+        }
+        _ if alone => {
+            return does_not_apply("requests are scheduled in the devices below it, or not at all");
+        }
+        _ => {}
     }
-    let offers = |name: &str| scheduler.offered.iter().any(|one| **one == *name);
     let advise = |sentence: String, to: &str, severity: u8, why: &str| {
+        let has_zones = !case.kernel().is_ok_and(|kernel| kernel < ZONES);
+        if ["none", "noop"].contains(&to) && device.queue.zoned.is_none() && has_zones {
+            return Err(format!(
+                "sysfs shows no queue/zoned of it, so that {to} instead of {chosen} may be wrong for it"
+            ));
+        }
         Advice::new(sentence)
             .block(&device.device.name, BlockSetting::Scheduler, to, why)
             .now(chosen)
@@ -66,11 +86,7 @@ pub(crate) fn scheduler(case: &Case<'_>, device: &StorageDevice) -> Answer {
         };
     }
     let rotates = device.device.rotational;
-    let (sorting, passing) = if offers("mq-deadline") || !offers("deadline") {
-        ("mq-deadline", "none")
-    } else {
-        ("deadline", "noop")
-    };
+    let (sorting, passing) = sorting_and_passing(scheduler);
     match chosen {
         "kyber" => advise(
             "kyber holds requests back to keep latency targets".to_owned(),
@@ -102,6 +118,52 @@ pub(crate) fn scheduler(case: &Case<'_>, device: &StorageDevice) -> Answer {
         }
         _ => holds(chosen),
     }
+}
+
+/// The scheduler that sorts requests, and the one that passes them on; Linux before 5.0 may have those of one queue.
+fn sorting_and_passing(scheduler: &Scheduler) -> (&'static str, &'static str) {
+    let offers = |name: &str| scheduler.offered.iter().any(|one| **one == *name);
+    if offers("mq-deadline") || !offers("deadline") {
+        ("mq-deadline", "none")
+    } else {
+        ("deadline", "noop")
+    }
+}
+
+fn of_zones(
+    case: &Case<'_>,
+    device: &StorageDevice,
+    scheduler: &Scheduler,
+    zoned: Zoned,
+) -> Answer {
+    let chosen = &*scheduler.chosen;
+    if ["mq-deadline", "deadline"].contains(&chosen) {
+        return holds(format!(
+            "{chosen}, which keeps the writes to a zone in order"
+        ));
+    }
+    if case.kernel()? >= ZONE_WRITE_PLUGGING {
+        return holds(format!(
+            "{chosen}; since Linux 6.10 any scheduler suits a zoned device"
+        ));
+    }
+    let (sorting, _) = sorting_and_passing(scheduler);
+    let (kind, out_of_order) = match zoned {
+        Zoned::HostManaged => ("host-managed", "fail"),
+        _ => ("host-aware", "are slow"),
+    };
+    Advice::new(format!(
+        "it is zoned ({kind}), and {chosen} does not keep the writes to a zone in order: writes out of order {out_of_order}"
+    ))
+    .block(
+        &device.device.name,
+        BlockSetting::Scheduler,
+        sorting,
+        "zoned devices need it before Linux 6.10; leave it where the distribution's kernel has zone write plugging",
+    )
+    .now(chosen)
+    .severity(1)
+    .fires()
 }
 
 /// S02
@@ -200,7 +262,12 @@ pub(crate) fn queue(_: &Case<'_>, device: &StorageDevice) -> Answer {
     }
     if wrong.is_empty() {
         let depth = queue.depth.map(|depth| format!("depth {depth}, "));
-        return holds(format!("{}merging on, counted", depth.unwrap_or_default()));
+        let counted = device.device.counted.map(|_| ", iostats 1");
+        return holds(format!(
+            "{}nomerges {nomerges}{}",
+            depth.unwrap_or_default(),
+            counted.unwrap_or_default()
+        ));
     }
     let mut advice = Advice::new(wrong.join("; "));
     for (what, value, now, why) in changes {
@@ -277,7 +344,7 @@ pub(crate) fn alignment(case: &Case<'_>, device: &StorageDevice) -> Answer {
             .fires();
     }
     let Some(start) = device.start else {
-        return holds("its blocks begin where those below it begin");
+        return holds("aligned");
     };
     if start.0 % PHYSICAL != 0 {
         return Advice::new(format!(

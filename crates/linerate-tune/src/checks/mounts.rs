@@ -28,50 +28,104 @@ pub(crate) fn barriers(case: &Case<'_>, mount: &Mount) -> Answer {
     let off = ["nobarrier", "barrier=0", "barrier=none"]
         .into_iter()
         .find(|option| mount.has(option));
+    let caches = Caches::below(case, mount);
+    if !caches.denied.is_empty() {
+        return denied(mount, &caches.denied, off);
+    }
     let Some(off) = off else {
-        return holds("caches are flushed (no nobarrier)");
+        return holds("barriers on");
     };
-    let storage = &case.facts.storage;
-    let mut volatile: Vec<&str> = Vec::new();
-    let mut unknown: Vec<&str> = Vec::new();
-    for name in &mount.devices {
-        let stack = storage.stack(name);
-        if stack.is_empty() {
-            unknown.push(name);
-        }
-        for one in stack.iter().filter(|one| is_ground(one)) {
-            match one.queue.write_cache {
-                Some(WriteCache::WriteBack) => volatile.push(&one.device.name),
-                Some(WriteCache::WriteThrough) => {}
-                None => unknown.push(&one.device.name),
-            }
-        }
+    if !caches.volatile.is_empty() {
+        let advice = Advice::new(format!(
+            "{off}, and the cache of {} loses its data with the power: {UNPROTECTED}",
+            disks(&caches.volatile)
+        ));
+        return with_barrier(advice, mount, off).fires();
     }
-    if let Some(first) = volatile.first() {
-        let disks = match volatile.len() {
-            1 => format!("its disk {first}"),
-            many => format!("its {many} disks ({first} …)"),
-        };
-        return Advice::new(format!(
-            "{off}, and the cache of {disks} loses its data with the power: fsync does not protect files, and a power cut can destroy the file system itself"
-        ))
-        .by_hand(
-            format!("mount option of {}", &*mount.place),
-            "barrier",
-            "now by mount -o remount,barrier, and in fstab. Where all caches have a battery, set the controller so that it reports write through; flushes then cost nothing",
-        )
-        .now(off)
-        .fires();
-    }
-    if !unknown.is_empty() {
+    if !caches.unknown.is_empty() {
         return Err(format!(
             "{off} is set, and sysfs does not show whether the cache of {} is volatile (queue/write_cache); remove the option unless you know that it is not",
-            unknown.join(", ")
+            caches.unknown.join(", ")
         ));
     }
     holds(format!(
         "{off}, and all disks below report write through: the kernel would send no flush either way, so the option gains nothing"
     ))
+}
+
+/// What it means that a volatile cache is not flushed.
+const UNPROTECTED: &str =
+    "fsync does not protect files, and a power cut can destroy the file system itself";
+
+/// The disks below a mount by what is known of their caches.
+#[derive(Default)]
+struct Caches<'a> {
+    /// The kernel flushes them, unless the file system asks for none.
+    volatile: Vec<&'a str>,
+    /// The kernel was told that they are not volatile, but the disk says that they are.
+    denied: Vec<&'a str>,
+    unknown: Vec<&'a str>,
+}
+
+impl<'a> Caches<'a> {
+    fn below(case: &'a Case<'_>, mount: &'a Mount) -> Self {
+        use WriteCache::{WriteBack, WriteThrough};
+        let mut found = Self::default();
+        for name in &mount.devices {
+            let stack = case.facts.storage.stack(name);
+            if stack.is_empty() {
+                found.unknown.push(name);
+            }
+            for one in stack.into_iter().filter(|one| is_ground(one)) {
+                let name = &*one.device.name;
+                match (one.queue.write_cache, one.queue.disk_cache) {
+                    (Some(WriteThrough), Some(WriteBack)) => found.denied.push(name),
+                    // Before Linux 4.7 there is no queue/write_cache.
+                    (Some(WriteBack), _) | (None, Some(WriteBack)) => found.volatile.push(name),
+                    (Some(WriteThrough), _) | (None, Some(WriteThrough)) => {}
+                    (None, None) => found.unknown.push(name),
+                }
+            }
+        }
+        found
+    }
+}
+
+fn disks(names: &[&str]) -> String {
+    match names {
+        [one] => format!("its disk {one}"),
+        [first, ..] => format!("its {} disks ({first} …)", names.len()),
+        [] => "its disks".to_owned(),
+    }
+}
+
+/// A write to `queue/write_cache` changes what the kernel does and not the device
+/// (Documentation/ABI/stable/sysfs-block).
+fn denied(mount: &Mount, names: &[&str], off: Option<&str>) -> Answer {
+    let advice = Advice::new(format!(
+        "the kernel was told that the cache of {} is write through, which stops all flushes, but the disk says write back: {UNPROTECTED}",
+        disks(names)
+    ))
+    .by_hand(
+        format!("queue/write_cache of {}", names.join(" ")),
+        "write back",
+        "echo 'write back' into it, and remove what sets it at boot. Where the cache has a battery, choose write through in the controller's tool, never by queue/write_cache",
+    )
+    .now("write through");
+    match off {
+        Some(off) => with_barrier(advice, mount, off).fires(),
+        None => advice.fires(),
+    }
+}
+
+fn with_barrier(advice: Advice, mount: &Mount, off: &str) -> Advice {
+    advice
+        .by_hand(
+            format!("mount option of {}", &*mount.place),
+            "barrier",
+            "now by mount -o remount,barrier, and in fstab. Where all caches have a battery, choose write through in the controller's tool, never by queue/write_cache; flushes then cost nothing",
+        )
+        .now(off)
 }
 
 /// Whether nothing that the kernel knows of is below: a disk, what behaves like one, or a file.
@@ -256,48 +310,97 @@ pub(crate) fn crash_exposure(case: &Case<'_>, mount: &Mount) -> Answer {
             "/proc/fs/ext4/{device}/options is not readable, and other files leave out what the superblock sets"
         ));
     }
+    // `_ext4_show_options` of fs/ext4/super.c prints the mode wherever there is a journal.
+    let mode = mount.value("data");
+    let read_only = mount.ext4.iter().flatten().any(|one| **one == *"ro");
+    if read_only && mode.is_none() {
+        return holds("no journal in use, and it is read-only");
+    }
+    let mut exposed = Exposed::default();
+    if mount.has("noauto_da_alloc") {
+        exposed.option("noauto_da_alloc", "a file that was replaced by rename, or truncated and written again, is empty after a power cut",
+            "auto_da_alloc", "its default; now by mount -o remount, and in fstab. Leave it where programs call fsync before they rename");
+    }
+    if mode == Some("writeback") {
+        let why = if *mount.place == *"/" {
+            ROOT_MODE
+        } else {
+            "its default; it needs umount and mount (or a boot), remount refuses it. Leave it for scratch data"
+        };
+        exposed.option(
+            "data=writeback",
+            "after a power cut files may hold old contents of the disk",
+            "data=ordered",
+            why,
+        );
+    }
+    let severity = if exposed.wrong.is_empty() { 3 } else { 2 };
     let expire = case.number("vm.dirty_expire_centisecs");
     let expire = expire.map_or(EXPIRE_S, |hundredths| hundredths / 100);
-    let mut wrong: Vec<String> = Vec::new();
-    let mut severity = 2;
-    let place = &*mount.place;
-    let mut changes: Vec<(&str, &str, String)> = Vec::new();
-    if mount.has("noauto_da_alloc") {
-        wrong.push("noauto_da_alloc: a file that was replaced by rename, or truncated and written again, is empty after a power cut".to_owned());
-        changes.push(("auto_da_alloc", "its default; now by mount -o remount, and in fstab. Leave it where programs call fsync before they rename", "noauto_da_alloc".to_owned()));
-    }
-    if mount.has("data=writeback") {
-        wrong.push(
-            "data=writeback: after a power cut files may hold old contents of the disk".to_owned(),
+    let commit = mount.number("commit");
+    if mode.is_none() {
+        exposed
+            .wrong
+            .push("no journal: after a power cut fsck may remove or truncate files".to_owned());
+        exposed.no_journal = true;
+    } else if let Some(commit) = commit.filter(|commit| *commit > expire) {
+        let loses = format!(
+            "a power cut loses up to {commit} s of changes, more than the {expire} s after which data is written back"
         );
-        changes.push(("data=ordered", "its default; it needs umount and mount (or a boot), remount refuses it. Leave it for scratch data", "data=writeback".to_owned()));
-    }
-    if let Some(commit) = mount.number("commit").filter(|commit| *commit > expire) {
-        wrong.push(format!("commit={commit}: a power cut loses up to {commit} s of changes, more than the {expire} s after which data is written back"));
-        if changes.is_empty() {
-            severity = 3;
-        }
-        changes.push((
+        exposed.option(
+            &format!("commit={commit}"),
+            &loses,
             "commit=5",
             "its default; now by mount -o remount, and in fstab. Leave it where a disk is to sleep",
-            format!("commit={commit}"),
+        );
+    }
+    if exposed.wrong.is_empty() {
+        let commit = commit.map(|commit| format!(", commit={commit}"));
+        return holds(format!(
+            "data={}{}",
+            mode.unwrap_or_default(),
+            commit.unwrap_or_default()
         ));
     }
-    if wrong.is_empty() {
-        let commit = mount
-            .number("commit")
-            .map(|commit| format!(", commit={commit}"));
-        let journal = match mount.value("data") {
-            Some(mode) => format!("data={mode}"),
-            None => "no journal, so that fsck repairs it after a power cut".to_owned(),
-        };
-        return holds(format!("{journal}{}", commit.unwrap_or_default()));
+    exposed.advice(mount).severity(severity).fires()
+}
+
+/// Why the mode of the root is not set in fstab: ext4 takes no other on a remount (`ext4_check_opt_consistency`
+/// of fs/ext4/super.c), and the boot remounts the root with what fstab says.
+const ROOT_MODE: &str = "its default: change rootflags= of the boot loader, or run tune2fs -o ^journal_data_writeback where the superblock sets it. Not in fstab, where no data= should stand: the boot's remount would fail with \"Cannot change data mode on remount\" and leave the root read-only";
+
+/// What a power cut may do to a file system, and what would keep it from that.
+#[derive(Default)]
+struct Exposed {
+    wrong: Vec<String>,
+    /// Option now, option to set, why.
+    options: Vec<(String, &'static str, &'static str)>,
+    no_journal: bool,
+}
+
+impl Exposed {
+    fn option(&mut self, now: &str, means: &str, value: &'static str, why: &'static str) {
+        self.wrong.push(format!("{now}: {means}"));
+        self.options.push((now.to_owned(), value, why));
     }
-    let mut advice = Advice::new(wrong.join("; ")).severity(severity);
-    for (value, why, now) in changes {
-        advice = advice
-            .by_hand(format!("mount option of {place}"), value, why)
-            .now(now);
+
+    fn advice(self, mount: &Mount) -> Advice {
+        let place = &*mount.place;
+        let mut advice = Advice::new(self.wrong.join("; "));
+        for (now, value, why) in self.options {
+            advice = advice
+                .by_hand(format!("mount option of {place}"), value, why)
+                .now(now);
+        }
+        if !self.no_journal {
+            return advice;
+        }
+        advice
+            .by_hand(
+                format!("journal of {place}"),
+                "has_journal",
+                "tune2fs -O has_journal on the unmounted file system (the root's from a rescue system). Leave it where everything is made anew after a crash",
+            )
+            .now("none")
     }
-    advice.fires()
 }

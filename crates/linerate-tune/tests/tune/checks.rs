@@ -31,6 +31,9 @@ struct Expect {
     #[serde(default)]
     changes: BTreeMap<String, String>,
     severity: Option<u8>,
+    /// Parts of why its first value is recommended.
+    #[serde(default)]
+    why: Vec<String>,
 }
 
 /// Sets a value by its path; elements of lists are found by name, kind or the like, and made where there is none.
@@ -111,7 +114,9 @@ fn fault(case: &Case, verdicts: &[Verdict]) -> Option<String> {
             return Some(format!("{setting} is not {value}: {changes:?}"));
         }
     }
-    None
+    let why = changes.first().map_or("", |change| &change.why);
+    let missing = case.expect.why.iter().find(|part| !why.contains(*part));
+    missing.map(|part| format!("'{part}' is not why: {why}"))
 }
 
 #[test]

@@ -29,7 +29,8 @@ impl HostArguments {
 
 #[derive(Subcommand, Debug, Clone)]
 pub(super) enum HostCommand {
-    /// List this host's wrong settings for a task, with the recommended values
+    /// List this host's wrong settings for a task, with the recommended values: severity 1 is the worst, and the exit
+    /// code is 1 where something is found
     Audit(AuditArguments),
     /// Compare the facts of two hosts, and say which differences matter
     Diff(DiffArguments),
