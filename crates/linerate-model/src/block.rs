@@ -58,9 +58,13 @@ pub struct BlockDevice {
     /// Whether it reports to have spindles. Virtual disks often report so without any.
     #[serde(default)]
     pub rotational: Option<bool>,
-    /// Requests that its queues hold together (`nr_requests` of each).
+    /// Requests that a queue of it holds (`nr_requests`). What is made of other devices has none, though Linux before 6.5
+    /// says 128.
     #[serde(default)]
     pub queue_requests: Option<u64>,
+    /// Queues of its hardware (`mq`); absent = it has none of its own, or the kernel is older than blk-mq.
+    #[serde(default)]
+    pub hardware_queues: Option<u64>,
     /// Whether the kernel counts what it does (`queue/iostats`); absent = not known.
     #[serde(default)]
     pub counted: Option<bool>,

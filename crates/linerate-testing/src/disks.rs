@@ -18,6 +18,7 @@ pub fn device(name: &str, kind: BlockKind, below: &[&str]) -> BlockDevice {
         model: None,
         rotational: None,
         queue_requests: None,
+        hardware_queues: None,
         counted: None,
         hidden: false,
     }

@@ -60,7 +60,11 @@ impl Saturation {
 }
 
 fn queue_full(watched: &WatchedDevice) -> Option<Saturation> {
-    let places = watched.device.queue_requests.filter(|places| *places > 0)?;
+    let device = &watched.device;
+    let places = device.queue_requests?.saturating_mul(device.hardware_queues?);
+    if places == 0 {
+        return None;
+    }
     let rows = watched.samples.len();
     // The first reading may be of the time before.
     let depths = (1..rows).filter_map(|row| DiskTotals::at(&watched.samples, row));
@@ -143,7 +147,7 @@ mod tests {
             rows.push(totals);
         }
         let mut device = disks::device("sda", BlockKind::Disk, &[]);
-        device.queue_requests = Some(64);
+        (device.queue_requests, device.hardware_queues) = (Some(64), Some(1));
         disks::watched(device, &rows)
     }
 

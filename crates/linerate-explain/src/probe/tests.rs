@@ -53,6 +53,7 @@ fn probe(runs: Vec<PatternRun>) -> Probe {
                 model: None,
                 rotational: Some(true),
                 queue_requests: None,
+                hardware_queues: None,
                 counted: Some(true),
                 hidden: false,
             }),

@@ -61,21 +61,13 @@ fn device(root: &Root, name: &str, all: &[String]) -> Option<BlockDevice> {
             .map(Bytes),
         model: word("device/model").map(|text| text.trim().into()),
         rotational: word("queue/rotational").map(|text| text == "1"),
-        queue_requests: queue_requests(root, name),
+        queue_requests: root.value(&of("queue/nr_requests")).ok(),
+        hardware_queues: u64::try_from(root.names(&of("mq")).len())
+            .ok()
+            .filter(|queues| *queues > 0),
         counted: word("queue/iostats").map(|text| text != "0"),
         hidden,
     })
-}
-
-/// What is made of other devices has no queue of its own, though Linux before 6.5 says 128: one folder for each queue of
-/// the hardware tells. Queues that share their places are counted each.
-fn queue_requests(root: &Root, name: &str) -> Option<u64> {
-    let queues = root.names(&format!("{FOLDER}/{name}/mq")).len();
-    let each: u64 = root
-        .value(&format!("{FOLDER}/{name}/queue/nr_requests"))
-        .ok()?;
-    let queues = u64::try_from(queues).ok().filter(|queues| *queues > 0)?;
-    Some(each.saturating_mul(queues))
 }
 
 fn kind(root: &Root, name: &str, number: DeviceNumber, all: &[String]) -> BlockKind {
