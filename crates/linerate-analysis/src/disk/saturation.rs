@@ -61,7 +61,9 @@ impl Saturation {
 
 fn queue_full(watched: &WatchedDevice) -> Option<Saturation> {
     let device = &watched.device;
-    let places = device.queue_requests?.saturating_mul(device.hardware_queues?);
+    let places = device
+        .queue_requests?
+        .saturating_mul(device.hardware_queues?);
     if places == 0 {
         return None;
     }
