@@ -65,7 +65,7 @@ pub struct BlockDevice {
     /// Queues of its hardware (`mq`); absent = it has none of its own, or the kernel is older than blk-mq.
     #[serde(default)]
     pub hardware_queues: Option<u64>,
-    /// Whether the kernel counts what it does (`queue/iostats`); absent = not known.
+    /// Whether the block layer counts what it does (`queue/iostats`); absent = not known. Bio-based devices count by themselves.
     #[serde(default)]
     pub counted: Option<bool>,
     /// Whether it is a path below a multipath `NVMe` namespace, for which no device file exists.

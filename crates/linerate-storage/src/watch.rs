@@ -152,8 +152,10 @@ impl Watched {
 
     /// `now`: absent where the device is gone. `span_ms`: since the reading before.
     fn read(&mut self, now: Option<&DiskCounters>, at: Nanos, span_ms: u64) {
-        // With `queue/iostats` off the kernel's counters stand still.
-        let Some(now) = now.filter(|_| self.device.counted != Some(false)) else {
+        // With `queue/iostats` off the counters of a device with queues of its own stand still; md and the device mapper
+        // count by themselves.
+        let is_off = self.device.counted == Some(false) && self.device.hardware_queues.is_some();
+        let Some(now) = now.filter(|_| !is_off) else {
             if self.counters.is_some() {
                 self.gone.get_or_insert(at);
             }
