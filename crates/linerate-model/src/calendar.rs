@@ -77,11 +77,14 @@ pub fn moment(text: &str) -> Option<UnixMillis> {
         Some(at) => (&time[..at], time[at..].starts_with('+'), &time[at + 1..]),
         None => (time, false, ""),
     };
+    let has_zulu = time.contains(['Z', 'z']);
     let offset = if offset.is_empty() && !time.ends_with(['+', '-']) {
         0
     } else {
         let (hours, minutes) = offset.split_once(':')?;
-        (number(hours, 2..=2)? * 60 + number(minutes, 2..=2)?) * 60_000
+        let (hours, minutes) = (number(hours, 2..=2)?, number(minutes, 2..=2)?);
+        let is_fine = !has_zulu && hours <= 23 && minutes <= 59;
+        is_fine.then_some((hours * 60 + minutes) * 60_000)?
     };
     let mut parts = clock.splitn(3, ':');
     let (hour, minute) = (number(parts.next()?, 2..=2)?, number(parts.next()?, 2..=2)?);
@@ -94,7 +97,7 @@ pub fn moment(text: &str) -> Option<UnixMillis> {
             (number(second, 2..=2)?, digits * 1000 / 10_u64.pow(width))
         }
     };
-    if hour > 23 || minute > 59 || second > 60 || offset > DAY {
+    if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let local = day + (hour * 3600 + minute * 60 + second) * 1000 + millis;
@@ -129,6 +132,9 @@ mod tests {
             ("2026-11-00", None),
             ("2026-11-25T24:00", None),
             ("2026-11-25T03:40+", None),
+            ("2026-11-25T03:40Z01:00", None),
+            ("2026-11-25T03:40+24:00", None),
+            ("2026-11-25T03:40+01:60", None),
             ("2026-11-25T03:40:1", None),
             ("0000-01-01", None),
             ("@", None),

@@ -1,5 +1,6 @@
 //! Times as `watch.toml` writes them.
 
+use linerate_model::calendar;
 use linerate_model::plan::values;
 
 /// A time with its unit, in ms: `30s`, `10m`, `6h`, `7d`.
@@ -55,64 +56,13 @@ pub(super) fn hours(text: &str) -> Result<(u16, u16), String> {
 /// # Errors
 /// What is expected instead.
 pub(super) fn unix_seconds(text: &str) -> Result<u64, String> {
-    parsed(text).ok_or_else(|| {
+    let text = text.trim();
+    let time = text.get("2026-12-01".len()..).unwrap_or_default();
+    let has_offset = time.contains(['Z', 'z', '+', '-']);
+    let at = calendar::moment(text).filter(|_| has_offset);
+    at.map(|at| at.0 / 1000).ok_or_else(|| {
         "not a date and time with an offset from UTC, such as 2026-12-01T22:00:00Z".to_owned()
     })
-}
-
-fn parsed(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (date, rest) = text.split_at_checked(10)?;
-    let rest = rest.strip_prefix(['T', 't', ' '])?;
-    let mut parts = date.split('-').map(number);
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if parts.next().is_some() || date.as_bytes().get(4) != Some(&b'-') {
-        return None;
-    }
-    let (clock, offset) = if let Some(clock) = rest.strip_suffix(['Z', 'z']) {
-        (clock, 0)
-    } else {
-        let at = rest.rfind(['+', '-'])?;
-        let (hours, minutes) = rest[at + 1..].split_once(':')?;
-        let (hours, minutes) = (number(hours)?, number(minutes)?);
-        let sign = if rest[at..].starts_with('-') { -1 } else { 1 };
-        let fine = hours <= 23 && minutes <= 59;
-        fine.then_some((&rest[..at], sign * (hours * 3600 + minutes * 60)))?
-    };
-    let clock = clock.split_once('.').map_or(clock, |(whole, _)| whole);
-    let mut parts = clock.split(':').map(number);
-    let (hour, minute) = (parts.next()??, parts.next()??);
-    let second = parts.next().unwrap_or(Some(0))?;
-    let fine = parts.next().is_none() && hour <= 23 && minute <= 59 && second <= 60;
-    let days = days_since_1970(year, month, day)?;
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
-    fine.then(|| u64::try_from(seconds).ok()).flatten()
-}
-
-fn number(digits: &str) -> Option<i64> {
-    let plain = !digits.is_empty() && digits.len() <= 4;
-    let plain = plain && digits.bytes().all(|byte| byte.is_ascii_digit());
-    plain.then(|| digits.parse().ok()).flatten()
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar (Hinnant, `days_from_civil`).
-fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let last = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=last).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
 #[cfg(test)]
