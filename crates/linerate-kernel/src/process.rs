@@ -247,43 +247,6 @@ fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
     ))
 }
 
-/// What a process had the kernel move from and to disks, or will have (`/proc/PID/io`, `proc_pid_io(5)`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DiskUse {
-    /// Bytes read (`read_bytes`).
-    pub read: Bytes,
-    /// Bytes written, those that are still in the page cache included (`write_bytes`).
-    pub written: Bytes,
-}
-
-/// The disk use of a process. `None` for processes of other users, and those that are gone.
-pub fn disk_use(pid: u32) -> Option<DiskUse> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    let number = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
-        value.strip_prefix(':')?.trim().parse().ok().map(Bytes)
-    };
-    Some(DiskUse {
-        read: number("read_bytes")?,
-        written: number("write_bytes")?,
-    })
-}
-
-/// The disk use of all processes other than this one, of any user, as far as this one may see it.
-pub fn disk_use_of_others() -> Vec<(u32, DiskUse)> {
-    let own = std::process::id();
-    numbered("/proc")
-        .filter(|pid| *pid != own)
-        .filter_map(|pid| Some((pid, disk_use(pid)?)))
-        .collect()
-}
-
-/// The name of a process's program, at most 15 bytes (`/proc/PID/comm`). `None` where it is gone.
-pub fn program(pid: u32) -> Option<String> {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some(name.trim_end_matches('\n').to_owned())
-}
-
 /// The most memory that this process had resident at once since it started its program (`VmHWM` of
 /// `/proc/self/status`, `fs/proc/task_mmu.c`). `None` where the kernel does not tell.
 pub fn peak_memory() -> Option<Bytes> {
@@ -493,27 +456,6 @@ mod tests {
         assert_eq!(start_ticks_in(&stat("S")), Some(4711));
         assert_eq!(start_ticks_in(&stat("Z")), None);
         assert_eq!(start_ticks_in("7 (a"), None);
-    }
-
-    #[test]
-    fn what_a_process_writes_is_counted() {
-        use std::io::Write as _;
-        let before = disk_use(std::process::id()).unwrap();
-        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        file.write_all(&[1; 8192]).unwrap();
-        file.sync_all().unwrap();
-        let after = disk_use(std::process::id()).unwrap();
-        assert!(after.written.0 >= before.written.0 + 8192, "{after:?}");
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let name = program(child.id());
-        let others = disk_use_of_others();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(others.iter().any(|(pid, _)| *pid == child.id()));
-        assert!(others.iter().all(|(pid, _)| *pid != std::process::id()));
-        // Between fork and exec it has our name.
-        assert!(name.is_some_and(|name| !name.is_empty()));
-        assert_eq!(disk_use(u32::MAX), None);
     }
 
     #[test]

@@ -39,6 +39,14 @@ pub fn all() -> (Vec<ProcessIo>, u64) {
     (all, unreadable)
 }
 
+/// What one process did; `None` where it moved nothing, has ended, or may not be asked.
+pub fn of(pid: u32) -> Option<ProcessIo> {
+    parse(
+        pid,
+        &std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?,
+    )
+}
+
 /// A process's name; empty where it has ended.
 pub fn name(pid: u32) -> String {
     name_of(pid)
@@ -88,5 +96,25 @@ mod tests {
         assert_eq!(io.parent, std::os::unix::process::parent_id());
         assert_eq!(parse(1, "read_bytes: 0\nwrite_bytes: 0\n"), None);
         assert_eq!(parse(1, "garbage"), None);
+    }
+
+    #[test]
+    fn what_a_process_writes_is_counted() {
+        use std::io::Write as _;
+        let own = std::process::id();
+        let before = of(own).map_or(0, |io| io.written_bytes);
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.write_all(&[1; 8192]).unwrap();
+        file.sync_all().unwrap();
+        let after = of(own).unwrap();
+        assert!(after.written_bytes >= before + 8192, "{after:?}");
+        assert!(
+            all()
+                .0
+                .iter()
+                .any(|io| io.pid == own && io.began == after.began)
+        );
+        assert!(!name(own).is_empty());
+        assert_eq!((of(u32::MAX), name(u32::MAX)), (None, String::new()));
     }
 }

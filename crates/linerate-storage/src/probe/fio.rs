@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use linerate_kernel::clock;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{self, ChildSettings, PidFd};
+use linerate_kernel::process_io;
 use linerate_model::units::{Bytes, Nanos};
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -383,7 +384,7 @@ fn until_ended(
             return Ok(ended);
         }
         // 0 once it has ended and was not waited for.
-        let written = process::disk_use(child.id()).unwrap_or_default().written;
+        let written = process_io::of(child.id()).map_or(Bytes(0), |io| Bytes(io.written_bytes));
         ended.written = ended.written.max(written);
         let now = clock::monotonic();
         let stopped = !was_stopped && entries[1].readiness().readable;

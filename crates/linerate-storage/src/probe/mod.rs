@@ -16,7 +16,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 
 use linerate_kernel::inventory::{Root, blocks};
-use linerate_kernel::process::{self, DiskUse};
+use linerate_kernel::process_io::{self, ProcessIo};
 use linerate_kernel::{clock, file_system, host};
 use linerate_model::block::{DiskCounters, SECTOR};
 use linerate_model::probe::{
@@ -127,7 +127,7 @@ pub fn run(
 fn account(request: &Request, place: &Place) -> Result<Account, ProbeError> {
     let facts = &place.facts;
     let disk = facts.disk.as_ref().or(facts.device.as_ref());
-    // What has no device is told by where it is mounted.
+    // A file system without a block device goes by its mount point.
     let name = disk.map_or_else(
         || facts.mounted_at.as_deref().unwrap_or("unknown").to_owned(),
         |disk| disk.name.to_string(),
@@ -210,7 +210,7 @@ impl Probing<'_> {
             return;
         }
         let before = self.counters();
-        let busy_before = process::disk_use_of_others();
+        let (busy_before, _) = process_io::all();
         let Some(done) = self.made(&task, &mut |pattern, rate| {
             tell(Progress::Pattern { pattern, rate });
         }) else {
@@ -332,32 +332,36 @@ fn buffered_range(layout: Option<Layout>, file: Bytes) -> Bytes {
     Bytes(most.max(Pattern::Buffered.block()).min(file.0))
 }
 
-/// Processes that used a disk since then, at most [`MOST_NAMED`].
-fn busy_since(before: &[(u32, DiskUse)]) -> Vec<BusyProcess> {
-    let earlier = |pid: u32| {
-        let found = before.iter().find(|(other, _)| *other == pid);
-        found.map_or_else(DiskUse::default, |(_, used)| *used)
+/// Other processes that used a disk since then, at most [`MOST_NAMED`].
+fn busy_since(before: &[ProcessIo]) -> Vec<BusyProcess> {
+    let own = std::process::id();
+    let (now, _) = process_io::all();
+    let since = |now: &ProcessIo| {
+        let is_it = |io: &&ProcessIo| (io.pid, io.began) == (now.pid, now.began);
+        let before = before.iter().find(is_it);
+        let [read, written] = before.map_or([0, 0], |io| [io.read_bytes, io.written_bytes]);
+        let read = Bytes(now.read_bytes.saturating_sub(read));
+        (
+            now.pid,
+            read,
+            Bytes(now.written_bytes.saturating_sub(written)),
+        )
     };
-    let mut busy: Vec<(u64, u32, DiskUse)> = process::disk_use_of_others()
-        .into_iter()
-        .map(|(pid, now)| {
-            let was = earlier(pid);
-            let used = DiskUse {
-                read: Bytes(now.read.0.saturating_sub(was.read.0)),
-                written: Bytes(now.written.0.saturating_sub(was.written.0)),
-            };
-            (used.read.0 + used.written.0, pid, used)
-        })
-        .filter(|(sum, _, _)| *sum > 0)
+    let others = now.iter().filter(|io| io.pid != own).map(since);
+    let mut busy: Vec<(u32, Bytes, Bytes)> = others
+        .filter(|(_, read, written)| read.0 > 0 || written.0 > 0)
         .collect();
-    busy.sort_unstable_by_key(|(sum, pid, _)| (std::cmp::Reverse(*sum), *pid));
+    busy.sort_unstable_by_key(|(pid, read, written)| {
+        (std::cmp::Reverse(read.0.saturating_add(written.0)), *pid)
+    });
     busy.truncate(MOST_NAMED);
-    let named = |(_, pid, used): (u64, u32, DiskUse)| {
-        Some(BusyProcess {
+    let named = |(pid, read, written): (u32, Bytes, Bytes)| {
+        let program = process_io::name(pid);
+        (!program.is_empty()).then(|| BusyProcess {
             pid,
-            program: process::program(pid)?.into(),
-            read: used.read,
-            written: used.written,
+            program: program.into(),
+            read,
+            written,
         })
     };
     busy.into_iter().filter_map(named).collect()
