@@ -56,7 +56,7 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
         AtFlags::EMPTY_PATH,
         StatxFlags::BASIC_STATS,
     )?;
-    let mount = mount_of(descriptor.as_raw_fd());
+    let mount = mount_table::of_descriptor(descriptor).ok().flatten();
     let (mounted_at, name, upper) = mount.map_or((None, None, None), |mount| {
         let upper = upper(&mount);
         (
@@ -83,15 +83,6 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
             minor: facts.stx_dev_minor,
         },
     })
-}
-
-/// The mount of a descriptor, by its number (`proc_pid_fdinfo(5)`).
-fn mount_of(descriptor: i32) -> Option<Mount> {
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
-    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
-    let number = number.trim().parse().ok()?;
-    let mut mounts = mount_table::of_this_thread().ok()?.into_iter();
-    mounts.find(|mount| mount.id == number)
 }
 
 /// Of an overlay: the directory that takes its writes.

@@ -1,6 +1,7 @@
 //! What is mounted where (`proc_pid_mountinfo(5)`).
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd as _};
 
 use linerate_model::block::DeviceNumber;
 
@@ -32,6 +33,21 @@ pub struct Mount {
 pub fn of_this_thread() -> io::Result<Vec<Mount>> {
     let bytes = std::fs::read("/proc/thread-self/mountinfo")?;
     Ok(parse(&String::from_utf8_lossy(&bytes)))
+}
+
+/// The mount that a descriptor's file or directory is on, by its number (`proc_pid_fdinfo(5)`); `None` where mountinfo does not
+/// list it.
+///
+/// # Errors
+/// Where `/proc` is not mounted.
+pub fn of_descriptor(descriptor: impl AsFd) -> io::Result<Option<Mount>> {
+    let number = descriptor.as_fd().as_raw_fd();
+    let info = std::fs::read_to_string(format!("/proc/thread-self/fdinfo/{number}"))?;
+    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+    let id = id.and_then(|id| id.trim().parse().ok());
+    Ok(of_this_thread()?
+        .into_iter()
+        .find(|mount| Some(mount.id) == id))
 }
 
 /// The mounts of this process's namespace, or of the machine whose files are below a folder.
@@ -132,5 +148,7 @@ mod tests {
         let here = below(&Root::of_this_machine()).unwrap();
         assert!(here.iter().any(|mount| mount.mounted_on == "/"));
         assert!(!of_this_thread().unwrap().is_empty());
+        let status = std::fs::File::open("/proc/self/status").unwrap();
+        assert_eq!(of_descriptor(status).unwrap().unwrap().kind, "proc");
     }
 }

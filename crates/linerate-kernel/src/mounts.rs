@@ -1,4 +1,4 @@
-//! The mount of a file, and making some that nobody else sees.
+//! Making mounts that nobody else sees.
 #![expect(
     unsafe_code,
     reason = "unshare is unsafe for some of its flags; the ioctl that shuts a file system down"
@@ -6,35 +6,19 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::{fstatvfs, syncfs};
+use rustix::fs::syncfs;
 use rustix::ioctl::{Setter, ioctl, opcode};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use crate::mount_table::{self, Mount};
-use crate::{KernelError, tree};
+use crate::KernelError;
 
 /// `FS_IOC_SHUTDOWN` of ext4, `XFS_IOC_GOINGDOWN` of XFS: one number (include/uapi/linux/fs.h).
 const SHUTDOWN: rustix::ioctl::Opcode = opcode::read::<u32>(b'X', 125);
-
-/// The mount that a descriptor's file or directory is on; `None` where mountinfo does not list it.
-///
-/// # Errors
-/// Where /proc is not mounted.
-pub fn mount_of(descriptor: impl AsFd) -> io::Result<Option<Mount>> {
-    let held = tree::held(descriptor)?;
-    let mut mounts = mount_table::of_this_thread()?;
-    mounts.retain(|mount| match held.mount {
-        Some(id) => mount.id == id,
-        None => (mount.device.major, mount.device.minor) == held.device,
-    });
-    Ok(mounts.pop())
-}
 
 /// Takes the calling thread into a mount namespace of its own: nothing that it mounts from now on is seen elsewhere, and all
 /// of it ends with the thread and its children. Threads that it starts later are in it as well.
@@ -117,24 +101,4 @@ pub fn shut_down(file_system: &File, kind: ShutdownKind) -> io::Result<()> {
 /// `EIO`, `ENOSPC`.
 pub fn sync_file_system(file: &File) -> io::Result<()> {
     Ok(syncfs(file)?)
-}
-
-/// Bytes that an ordinary user may still write to the file system of a file or folder.
-///
-/// # Errors
-/// Those of statvfs.
-pub fn free_bytes(descriptor: impl AsFd) -> io::Result<u64> {
-    let found = fstatvfs(descriptor)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mount_of_proc_is_found() {
-        let found = mount_of(File::open("/proc/self/status").unwrap()).unwrap();
-        assert_eq!(found.unwrap().kind, "proc");
-    }
 }

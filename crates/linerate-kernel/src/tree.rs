@@ -52,8 +52,6 @@ pub struct EntryFacts {
     pub changed: UnixMillis,
     /// Major and minor number of its file system.
     pub device: (u32, u32),
-    /// The number of its mount in /proc/self/mountinfo; `None` before Linux 5.8.
-    pub mount: Option<u64>,
     /// Whether a file system is mounted on it; `None` before Linux 5.8.
     pub is_mount_root: Option<bool>,
 }
@@ -75,9 +73,8 @@ pub fn held(descriptor: impl AsFd) -> io::Result<EntryFacts> {
 }
 
 fn facts(at: impl AsFd, name: &OsStr, flags: AtFlags) -> io::Result<EntryFacts> {
-    let mask = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-    let found = statx(at, name, flags | AtFlags::NO_AUTOMOUNT, mask)?;
-    let knows = |flag: StatxFlags| found.stx_mask & flag.bits() != 0;
+    let flags = flags | AtFlags::NO_AUTOMOUNT;
+    let found = statx(at, name, flags, StatxFlags::BASIC_STATS)?;
     let root = StatxAttributes::MOUNT_ROOT;
     let millis = |seconds: i64, nanos: u32| {
         let seconds = u64::try_from(seconds).unwrap_or(0);
@@ -95,7 +92,6 @@ fn facts(at: impl AsFd, name: &OsStr, flags: AtFlags) -> io::Result<EntryFacts> 
         modified: millis(found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
         changed: millis(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
         device: (found.stx_dev_major, found.stx_dev_minor),
-        mount: knows(StatxFlags::MNT_ID).then_some(found.stx_mnt_id),
         is_mount_root: found
             .stx_attributes_mask
             .contains(root)

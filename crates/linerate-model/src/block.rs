@@ -73,6 +73,31 @@ pub struct BlockDevice {
     pub hidden: bool,
 }
 
+impl BlockDevice {
+    /// Whether a path such as `/dev/sda` is one of its names: of a mapped device also `/dev/vg0/home` and
+    /// `/dev/mapper/vg0-home`. Other links of udev are not known.
+    pub fn goes_by(&self, path: &str) -> bool {
+        path.strip_prefix("/dev/")
+            .is_some_and(|name| self.is_named(name))
+    }
+
+    /// The same of a name below `/dev`.
+    pub fn is_named(&self, name: &str) -> bool {
+        if self.name == *name || self.name.replace('!', "/") == name {
+            return true;
+        }
+        let BlockKind::Mapped { name: mapped, .. } = &self.kind else {
+            return false;
+        };
+        let name = name.strip_prefix("mapper/").unwrap_or(name);
+        // libdm doubles the hyphens of both names and joins them by one.
+        let joined = name.split_once('/').map(|(group, volume)| {
+            format!("{}-{}", group.replace('-', "--"), volume.replace('-', "--"))
+        });
+        *mapped == *name || joined.is_some_and(|joined| *mapped == *joined)
+    }
+}
+
 /// What a block device is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]

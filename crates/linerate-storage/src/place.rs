@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linerate_kernel::inventory::Root;
 use linerate_kernel::mount_table::Mount;
-use linerate_model::block::{BlockDevice, BlockKind, DeviceNumber};
+use linerate_model::block::{BlockDevice, DeviceNumber};
 use linerate_model::disk_watch::{DiskPlace, DiskPlaceKind};
 use linerate_model::plain_text::PlainText;
 
@@ -32,7 +32,9 @@ pub fn of(
         path: path.into(),
         on,
     };
-    let named = devices.iter().find(|device| is_named(device, path));
+    let named = devices
+        .iter()
+        .find(|device| device.goes_by(path) || device.is_named(path));
     if let Some(device) = named {
         let name = device.name.clone();
         return Ok(place(DiskPlaceKind::Device { name }));
@@ -118,23 +120,6 @@ pub(crate) fn is_remote(file_system: &str) -> bool {
     name == "virtiofs" || REMOTE.contains(&name)
 }
 
-/// `sda`, `/dev/sda`, and of a mapped device `vg0/home`, `vg0-home`, `/dev/mapper/vg0-home`.
-fn is_named(device: &BlockDevice, path: &str) -> bool {
-    let name = path.strip_prefix("/dev/").unwrap_or(path);
-    if device.name == *name || device.name.replace('!', "/") == name {
-        return true;
-    }
-    let BlockKind::Mapped { name: mapped, .. } = &device.kind else {
-        return false;
-    };
-    let name = name.strip_prefix("mapper/").unwrap_or(name);
-    // libdm doubles the hyphens of both names and joins them by one.
-    let joined = name.split_once('/').map(|(group, volume)| {
-        format!("{}-{}", group.replace('-', "--"), volume.replace('-', "--"))
-    });
-    *mapped == *name || joined.is_some_and(|joined| *mapped == *joined)
-}
-
 /// Where a path leads, and what is there, asked by a thread that is not waited for: it ends with the program.
 fn looked_at(path: &str, full: &Path) -> Result<(PathBuf, Metadata), StorageError> {
     let refused = |source: io::Error| {
@@ -214,6 +199,7 @@ mod tests {
     use super::*;
     use linerate_kernel::inventory::blocks;
     use linerate_kernel::mount_table;
+    use linerate_model::block::BlockKind;
 
     fn here(path: &str) -> Result<DiskPlace, StorageError> {
         let root = Root::of_this_machine();
@@ -245,13 +231,13 @@ mod tests {
             "vg--a-home",
             "/dev/mapper/vg--a-home",
         ] {
-            assert!(is_named(&mapped, name), "{name}");
+            assert!((mapped.goes_by(name) || mapped.is_named(name)), "{name}");
         }
         for name in ["home", "vg-a", "vg/a-home", "dm-20", ""] {
-            assert!(!is_named(&mapped, name), "{name}");
+            assert!(!(mapped.goes_by(name) || mapped.is_named(name)), "{name}");
         }
         let raid = linerate_testing::disks::device("cciss!c0d0", BlockKind::Disk, &[]);
-        assert!(is_named(&raid, "/dev/cciss/c0d0"));
+        assert!(raid.goes_by("/dev/cciss/c0d0"));
         let error = here("sdzzz").unwrap_err().to_string();
         assert!(
             error.starts_with("there is no device and no file sdzzz"),

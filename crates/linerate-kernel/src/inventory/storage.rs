@@ -193,14 +193,8 @@ fn limit(text: &str) -> Option<SpeedLimit> {
     })
 }
 
-/// The kernel name of what `/dev/…` means, where its name says it: links of udev are not looked at.
 fn named<'a>(source: &str, all: &'a [BlockDevice]) -> Option<&'a BlockDevice> {
-    let name = source.strip_prefix("/dev/")?;
-    let mapped = name.strip_prefix("mapper/");
-    all.iter().find(|one| match (&one.kind, mapped) {
-        (BlockKind::Mapped { name, .. }, Some(mapped)) => **name == *mapped,
-        _ => *one.name == *name,
-    })
+    all.iter().find(|one| one.goes_by(source))
 }
 
 fn swap(root: &Root, all: &[BlockDevice]) -> Result<Vec<PlainText>, String> {

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_kernel::clock;
 use linerate_kernel::directory::Directory;
-use linerate_kernel::mount_table::Mount;
-use linerate_kernel::mounts::mount_of;
+use linerate_kernel::mount_table::{self, Mount};
 use linerate_kernel::tree::{self, EntryFacts, EntryKind};
 use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{
@@ -70,7 +69,7 @@ pub fn scan(
         path: folder.to_owned(),
         source,
     };
-    let mount = mount_of(&root).map_err(unknown)?;
+    let mount = mount_table::of_descriptor(&root).map_err(unknown)?;
     let held = tree::held(&root).map_err(unknown)?;
     if let Some(mount) = mount.as_ref().filter(|_| !options.any_file_system) {
         is_this_host_s_disk(folder, mount)?;
@@ -247,7 +246,7 @@ impl Walk<'_> {
             return true;
         }
         // What is mounted cannot be opened where it hangs; to look at its number never does.
-        let mount = || mount_of(directory.look(name).ok()?).ok()?;
+        let mount = || mount_table::of_descriptor(directory.look(name).ok()?).ok()?;
         self.options.cross_mounts
             && mount().is_none_or(|mount| is_this_host_s_disk(Path::new(""), &mount).is_ok())
     }

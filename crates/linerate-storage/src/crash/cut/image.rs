@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use linerate_kernel::directory::Directory;
 use linerate_kernel::extent::{data_from, hole_from};
 use linerate_kernel::file::allocate;
-use linerate_kernel::mounts::free_bytes;
+use linerate_kernel::file_system;
 
 use crate::crash::CrashError;
 
@@ -33,7 +33,8 @@ impl Images {
 
     /// Refuses images that do not fit.
     pub(super) fn check_room(&self, bytes: u64) -> Result<(), CrashError> {
-        let free = free_bytes(&self.folder).map_err(self.cannot("measure the room for"))?;
+        let found = file_system::of(&self.folder).map_err(self.cannot("measure the room for"))?;
+        let free = found.free.0;
         let needed = bytes.saturating_add(LEAVE);
         if free >= needed {
             return Ok(());
