@@ -271,41 +271,51 @@ impl DiskTotals {
         Column::disk_weighted_ms,
     ];
 
-    /// A row of a device's samples; `None` where that is not there.
-    pub fn at(samples: &Series, row: usize) -> Option<Self> {
-        let cell = |column: Column| samples.column(column)?.get(row).copied();
-        let requests = |[ios, merges, bytes, ms]: [Column; 4]| {
-            Some(RequestTotals {
-                ios: cell(ios)?,
-                merges: cell(merges)?,
-                bytes: cell(bytes)?,
-                ms: cell(ms)?,
-            })
+    /// The rows of a device's samples; none where a column that every kernel counts is not there.
+    pub fn rows(samples: &Series) -> Vec<Self> {
+        let columns = Self::COLUMNS.map(|column| samples.column(column));
+        let row = |row: usize| {
+            let cells = columns.map(|column| column?.get(row).copied());
+            Self::from_cells(cells)
         };
-        let discard = || {
-            Some(RequestTotals {
-                ios: cell(Column::disk_discards)?,
-                // Nobody asks for merged discards.
-                merges: 0,
-                bytes: cell(Column::disk_discarded_bytes)?,
-                ms: cell(Column::disk_discard_ms)?,
-            })
+        (0..samples.len()).map_while(row).collect()
+    }
+
+    /// The opposite of [`DiskTotals::cells`], which leave out merged discards.
+    fn from_cells(cells: [Option<u64>; Self::COLUMNS.len()]) -> Option<Self> {
+        let [reads, read_merges, read, read_ms, ..] = cells;
+        let [_, _, _, _, writes, write_merges, written, write_ms, ..] = cells;
+        let [
+            ..,
+            discards,
+            discarded,
+            discard_ms,
+            flushes,
+            flush_ms,
+            in_flight,
+            busy,
+            weighted,
+        ] = cells;
+        let requests = |ios, merges, bytes, ms| RequestTotals {
+            ios,
+            merges,
+            bytes,
+            ms,
         };
-        let [read, write] = [&Self::COLUMNS[..4], &Self::COLUMNS[4..8]]
-            .map(|columns| columns.try_into().ok().and_then(requests));
+        let discard = discards.zip(discarded).zip(discard_ms);
         Some(Self {
-            read: read?,
-            write: write?,
-            discard: discard(),
-            flush: cell(Column::disk_flushes).zip(cell(Column::disk_flush_ms)),
-            in_flight: cell(Column::disk_in_flight)?,
-            busy_ms: cell(Column::disk_busy_ms)?,
-            weighted_ms: cell(Column::disk_weighted_ms)?,
+            read: requests(reads?, read_merges?, read?, read_ms?),
+            write: requests(writes?, write_merges?, written?, write_ms?),
+            discard: discard.map(|((ios, bytes), ms)| requests(ios, 0, bytes, ms)),
+            flush: flushes.zip(flush_ms),
+            in_flight: in_flight?,
+            busy_ms: busy?,
+            weighted_ms: weighted?,
         })
     }
 }
 
-/// A reading, as it is told while devices are watched.
+/// One reading, reported while devices are watched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskReading {
     /// When the reading before was, since watching began.
@@ -370,11 +380,13 @@ mod tests {
         for (column, cell) in cells {
             series.insert(*column, vec![0, cell.unwrap()]).unwrap();
         }
-        let mut read = DiskTotals::at(&series, 1).unwrap();
+        let rows = DiskTotals::rows(&series);
+        assert_eq!((rows.len(), rows[0].done()), (2, 0));
+        let mut read = rows[1];
         if let Some(discard) = &mut read.discard {
             discard.merges = 6;
         }
         assert_eq!(read, sums);
-        assert_eq!(DiskTotals::at(&series, 2), None);
+        assert_eq!(DiskTotals::rows(&Series::new(vec![0])), []);
     }
 }

@@ -146,30 +146,28 @@ impl DiskRates {
     /// Over all the time that a device was watched; `None` where the kernel counted nothing.
     pub fn of(watched: &WatchedDevice) -> Option<Self> {
         let at = watched.samples.at_ns();
-        let last = at.len().checked_sub(1)?;
-        let ends = DiskTotals::at(&watched.samples, 0).zip(DiskTotals::at(&watched.samples, last));
-        let (before, now) = ends?;
-        Self::between(&before, &now, Nanos(at[last].saturating_sub(at[0])))
+        Self::during(watched, Nanos(*at.first()?), Nanos(*at.last()?))
     }
 
     /// Between two instants at which there are samples; `None` where there are none.
     pub fn during(watched: &WatchedDevice, from: Nanos, until: Nanos) -> Option<Self> {
         let at = watched.samples.at_ns();
         let [first, last] = [from, until].map(|instant| at.binary_search(&instant.0).ok());
-        let before = DiskTotals::at(&watched.samples, first?)?;
-        let now = DiskTotals::at(&watched.samples, last?)?;
-        Self::between(&before, &now, Nanos(until.since(from).0))
+        let rows = DiskTotals::rows(&watched.samples);
+        let (before, now) = (rows.get(first?)?, rows.get(last?)?);
+        Self::between(before, now, Nanos(until.since(from).0))
     }
 
     /// Those of each interval between two samples.
     pub fn each(watched: &WatchedDevice) -> impl Iterator<Item = (Nanos, Self)> {
         let at = watched.samples.at_ns();
-        (1..at.len()).filter_map(move |row| {
-            let ends = DiskTotals::at(&watched.samples, row - 1)
-                .zip(DiskTotals::at(&watched.samples, row));
-            let (before, now) = ends?;
+        let rows = DiskTotals::rows(&watched.samples);
+        (1..rows.len()).filter_map(move |row| {
             let span = Nanos(at[row].saturating_sub(at[row - 1]));
-            Some((Nanos(at[row]), Self::between(&before, &now, span)?))
+            Some((
+                Nanos(at[row]),
+                Self::between(&rows[row - 1], &rows[row], span)?,
+            ))
         })
     }
 

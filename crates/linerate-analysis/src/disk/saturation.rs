@@ -67,10 +67,9 @@ fn queue_full(watched: &WatchedDevice) -> Option<Saturation> {
     if places == 0 {
         return None;
     }
-    let rows = watched.samples.len();
     // The first reading may be of the time before.
-    let depths = (1..rows).filter_map(|row| DiskTotals::at(&watched.samples, row));
-    let depths: Vec<u64> = depths.map(|totals| totals.in_flight).collect();
+    let rows = DiskTotals::rows(&watched.samples).into_iter().skip(1);
+    let depths: Vec<u64> = rows.map(|totals| totals.in_flight).collect();
     if depths.len() < LEAST_SAMPLES {
         return None;
     }
@@ -172,10 +171,7 @@ mod tests {
         // Small reads, then fewer large ones: the load changed.
         let mut watched = device(&[(2000, 2.0, 2); 12]);
         let few = device(&[(120, 16.0, 2); 12]);
-        let rows = |watched: &WatchedDevice| -> Vec<DiskTotals> {
-            let all = (0..12).filter_map(|row| DiskTotals::at(&watched.samples, row));
-            all.collect()
-        };
+        let rows = |watched: &WatchedDevice| DiskTotals::rows(&watched.samples)[..12].to_vec();
         let (mut all, base) = (rows(&watched), rows(&watched)[11]);
         all.extend(rows(&few).iter().map(|row| DiskTotals {
             read: RequestTotals {

@@ -1,5 +1,7 @@
 //! Devices in words, and in the order of their stacks.
 
+use std::collections::HashMap;
+
 use linerate_model::block::{BlockDevice, BlockKind, MappedTarget};
 
 use crate::words;
@@ -10,41 +12,37 @@ const DEEPEST: usize = 16;
 /// Places of the devices with how many levels are above each: the tops first, then what is below. A device below two
 /// others is shown below the first one.
 pub(super) fn tree(devices: &[&BlockDevice]) -> Vec<(usize, usize)> {
-    let is_below_another = |name: &str| {
-        let mut others = devices.iter();
-        others.any(|other| other.name != *name && other.below.iter().any(|below| *below == *name))
+    let named = devices.iter().enumerate();
+    let places: HashMap<&str, usize> = named
+        .map(|(place, one)| (one.name.as_str(), place))
+        .collect();
+    let below = |place: usize| {
+        let names = devices[place].below.iter();
+        names.filter_map(|name| places.get(name.as_str()).copied())
     };
+    let mut is_below = vec![false; devices.len()];
+    for place in 0..devices.len() {
+        for other in below(place).filter(|other| *other != place) {
+            is_below[other] = true;
+        }
+    }
+    let tops = (0..devices.len()).filter(|place| !is_below[*place]);
+    // What stands on itself has no top.
+    let starts = tops.chain(0..devices.len());
     let mut tree = Vec::new();
     let mut shown = vec![false; devices.len()];
-    for (place, device) in devices.iter().enumerate() {
-        if !is_below_another(&device.name) {
-            add(devices, place, 0, &mut shown, &mut tree);
+    for start in starts {
+        let mut open = vec![(start, 0)];
+        while let Some((place, depth)) = open.pop() {
+            if depth > DEEPEST || std::mem::replace(&mut shown[place], true) {
+                continue;
+            }
+            tree.push((place, depth));
+            let under: Vec<usize> = below(place).collect();
+            open.extend(under.into_iter().rev().map(|place| (place, depth + 1)));
         }
-    }
-    // What stands on itself has no top.
-    for place in 0..devices.len() {
-        add(devices, place, 0, &mut shown, &mut tree);
     }
     tree
-}
-
-fn add(
-    devices: &[&BlockDevice],
-    place: usize,
-    depth: usize,
-    shown: &mut [bool],
-    tree: &mut Vec<(usize, usize)>,
-) {
-    if depth > DEEPEST || std::mem::replace(&mut shown[place], true) {
-        return;
-    }
-    tree.push((place, depth));
-    for below in &devices[place].below {
-        let found = devices.iter().position(|device| device.name == *below);
-        if let Some(below) = found {
-            add(devices, below, depth + 1, shown, tree);
-        }
-    }
 }
 
 /// What a device is: `LVM vg0/home`, `RAID 10 of 4, 64 KiB chunks`, `partition 1`.
