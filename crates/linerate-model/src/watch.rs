@@ -238,7 +238,7 @@ impl NotRun {
 pub struct Holding {
     /// What was held: `node1`, `node1 sends`, `segment uplink`.
     pub resource: PlainText,
-    /// The test that held it: `TASK FROM > TO`; or what else stood in the way.
+    /// What held it: a test as `TASK FROM > TO`, or the reason in words, such as an agent that was not connected.
     pub by: PlainText,
     /// For how long of the time in which the test was due, ms.
     pub millis: u64,

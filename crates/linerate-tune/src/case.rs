@@ -49,32 +49,28 @@ pub(crate) enum Rise {
 impl Case<'_> {
     /// Where the host stands; where that is not known, it is taken for a machine of its own.
     pub(crate) fn place(&self) -> Place {
-        let system = &self.facts.system;
-        let contained = matches!(system.container.known(), Some(Some(_)));
         // A container that has the machine's own namespace has its interfaces and settings too.
-        let own_namespace = match system.first_namespace.known() {
+        let contained = match self.facts.system.first_namespace.known() {
             Some(first) => !first,
-            None => contained,
+            None => self.is_container(),
         };
-        if own_namespace {
-            Place::Container
-        } else if matches!(system.virtual_machine.known(), Some(Some(_)))
-            || self.target.role == Role::Guest
-        {
-            Place::VirtualMachine
-        } else {
-            Place::BareMetal
-        }
+        self.place_of(contained)
     }
 
     /// Where the host stands as to its disks, which no network namespace hides.
     pub(crate) fn storage_place(&self) -> Place {
-        let system = &self.facts.system;
-        if matches!(system.container.known(), Some(Some(_))) {
+        self.place_of(self.is_container())
+    }
+
+    fn is_container(&self) -> bool {
+        matches!(self.facts.system.container.known(), Some(Some(_)))
+    }
+
+    fn place_of(&self, contained: bool) -> Place {
+        let virtual_machine = self.facts.system.virtual_machine.known();
+        if contained {
             Place::Container
-        } else if matches!(system.virtual_machine.known(), Some(Some(_)))
-            || self.target.role == Role::Guest
-        {
+        } else if matches!(virtual_machine, Some(Some(_))) || self.target.role == Role::Guest {
             Place::VirtualMachine
         } else {
             Place::BareMetal

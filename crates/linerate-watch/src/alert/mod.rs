@@ -35,6 +35,7 @@ use linerate_model::watch::{RunId, UnixMillis, WatchRun};
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Regime};
+use crate::dispatch::Lease;
 use crate::expectation::{Bounds, Floor};
 use crate::watched::Watched;
 use grouping::Place;
@@ -65,6 +66,15 @@ impl PairName {
             task: run.task.clone(),
             from: run.from.clone(),
             to: run.to.clone(),
+        }
+    }
+
+    /// The pair that a lease is for.
+    pub fn of_lease(lease: &Lease) -> Self {
+        Self {
+            task: lease.task.clone(),
+            from: lease.from.clone(),
+            to: lease.to.clone(),
         }
     }
 }

@@ -402,11 +402,7 @@ impl<'a> Driver<'a> {
         });
         match started {
             Ok((stop, ports)) => {
-                let pair = PairName {
-                    task: lease.task.clone(),
-                    from: lease.from.clone(),
-                    to: lease.to.clone(),
-                };
+                let pair = PairName::of_lease(&lease);
                 self.alerts.handle_lease(&pair, lease.expiry);
                 self.tests.insert(id, Test { lease, stop, ports });
                 self.tests_changed = true;
