@@ -1,12 +1,13 @@
 //! What the Linux kernel knows of a connection and a host, and what it lets us change: socket
-//! options and counters, `tcp_info`, batches of datagrams, clocks, CPUs, routes, interfaces, and all of a host
-//! at once ([`inventory`]); and the settings of a host ([`setting`]).
+//! options and counters, `tcp_info`, batches of datagrams, clocks, CPUs, routes, interfaces, block devices, mounts and
+//! files, and all of a host at once ([`inventory`]); and the settings of a host ([`setting`]).
 //!
 //! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
 //! function is one question to the kernel or one setting. What this kernel does not know is `None`,
 //! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, [`file::lock`], until
-//! another lets go, [`ring::Ring::wait`], until something ends, and the netlink questions of [`route`], [`counters`], [`link`], [`inventory`], [`forward_rules`]
-//! and [`tcp_table`], for at most a second, and [`echo::answers`], for as long as its caller says.
+//! another lets go, [`ring::Ring::wait`], until something ends, the netlink questions of [`route`], [`counters`],
+//! [`link`], [`inventory`], [`forward_rules`] and [`tcp_table`], for at most a second, [`echo::answers`], for as long as its
+//! caller says, and what reads or writes a file, for as long as its disk or server takes.
 //!
 //! It is the only room with `unsafe`; the modules that need it say so in their first line.
 //!
