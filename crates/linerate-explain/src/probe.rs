@@ -7,6 +7,7 @@ use linerate_model::probe::{Direct, Pattern, PatternRun, Probe};
 use linerate_model::units::{Bytes, Nanos, grouped, percent, whole};
 
 use crate::draft::Draft;
+use crate::facts::case::capital;
 
 /// In the order of the alphabet.
 pub(crate) const IDS: [&str; 6] = [
@@ -314,12 +315,6 @@ fn sync_cost(measured: &[Measured<'_>]) -> Option<Finding> {
             "this process",
         )
         .done()
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(letters).collect()
 }
 
 fn spindles(probe: &Probe, one: &Measured<'_>) -> Option<Finding> {

@@ -74,6 +74,12 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
+    /// Whether its counters stand still because counting is off (`queue/iostats`). Md and the device mapper, which have no
+    /// queues of their own, count by themselves and say 0 on some kernels.
+    pub fn is_uncounted(&self) -> bool {
+        self.counted == Some(false) && self.hardware_queues.is_some()
+    }
+
     /// Whether a path such as `/dev/sda` is one of its names: of a mapped device also `/dev/vg0/home` and
     /// `/dev/mapper/vg0-home`. Other links of udev are not known.
     pub fn goes_by(&self, path: &str) -> bool {

@@ -148,10 +148,7 @@ impl Watched {
 
     /// `now`: absent where the device is gone. `span_ms`: since the reading before.
     fn read(&mut self, now: Option<&DiskCounters>, at: Nanos, span_ms: u64) {
-        // With `queue/iostats` off the counters of a device with queues of its own stand still; md and the device mapper
-        // count by themselves.
-        let is_off = self.device.counted == Some(false) && self.device.hardware_queues.is_some();
-        let Some(now) = now.filter(|_| !is_off) else {
+        let Some(now) = now.filter(|_| !self.device.is_uncounted()) else {
             if self.counters.is_some() {
                 self.gone.get_or_insert(at);
             }
@@ -360,12 +357,7 @@ impl<'a> Watcher<'a> {
         let by_name: HashMap<PlainText, DiskCounters> = counters.into_iter().collect();
         let at = now.since(self.start);
         for one in &mut self.devices {
-            // sysfs writes `cciss!c0d0`, diskstats `cciss/c0d0`.
-            let name = one.device.name.as_str();
-            let found = by_name
-                .get(name)
-                .or_else(|| by_name.get(name.replace('!', "/").as_str()));
-            one.read(found, at, span_ms);
+            one.read(by_name.get(&one.device.name), at, span_ms);
         }
         if self.at_ns.is_empty() {
             for one in &mut self.devices {

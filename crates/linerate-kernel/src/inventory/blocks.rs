@@ -193,7 +193,8 @@ fn line_of_counters(line: &str) -> Option<(PlainText, DiskCounters)> {
         discard: requests(11),
         flush: number(15).zip(milliseconds(16)),
     };
-    Some((name.into(), counters))
+    // As sysfs has it: diskstats writes `cciss/c0d0`.
+    Some((name.replace('/', "!").into(), counters))
 }
 
 fn low_half(number: u64) -> u32 {
@@ -223,6 +224,8 @@ mod tests {
 
     #[test]
     fn what_is_no_line_of_counters_is_left_out() {
+        let slash = "104 0 cciss/c0d0 1 2 3 4 5 6 7 8 0 9 10";
+        assert_eq!(line_of_counters(slash).unwrap().0, "cciss!c0d0");
         // A partition before Linux 2.6.25, and garbage.
         assert_eq!(line_of_counters("8 1 sda1 1 2 3 4"), None);
         assert_eq!(line_of_counters("8 1 sda1 1 2 x 4 5 6 7 8 9 10 11"), None);

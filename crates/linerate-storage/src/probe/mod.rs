@@ -312,7 +312,7 @@ impl Probing<'_> {
     fn counters(&self) -> Option<DiskCounters> {
         let place = &self.probe.place;
         let device = place.disk.as_ref().or(place.device.as_ref())?;
-        if device.counted == Some(false) {
+        if device.is_uncounted() {
             return None;
         }
         let all = blocks::counters(&Root::of_this_machine()).ok()?;
