@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_kernel::inventory::Root;
+use linerate_kernel::inventory::{Root, scheduler};
 use linerate_model::host::{HostFacts, SpeedLimit, StorageDevice};
 use linerate_model::tuning::BlockSetting;
 
@@ -30,15 +30,15 @@ impl<'a> Device<'a> {
         let text = text.map_err(|error| self.reason(setting, &error))?;
         let text = text.trim();
         match setting {
-            BlockSetting::Scheduler => chosen(text),
+            BlockSetting::Scheduler => scheduler(text).map(|one| one.chosen.to_string()),
+            // A file below a folder has the number alone, once it was written.
             BlockSetting::SyncSpeedMin | BlockSetting::SyncSpeedMax => {
                 let (number, whose) = text.split_once(' ').unwrap_or((text, ""));
-                Some(if whose == "(system)" { SYSTEM } else { number })
+                Some(if whose == "(system)" { SYSTEM } else { number }.to_owned())
             }
-            BlockSetting::NrRequests | BlockSetting::ReadAheadKb => Some(text),
+            BlockSetting::NrRequests | BlockSetting::ReadAheadKb => Some(text.to_owned()),
         }
         .filter(|value| !value.is_empty())
-        .map(str::to_owned)
         .ok_or_else(|| format!("{path} contains '{text}', which is not understood"))
     }
 
@@ -93,14 +93,12 @@ impl<'a> Device<'a> {
     }
 }
 
-/// The one in brackets, or the only one.
-fn chosen(text: &str) -> Option<&str> {
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    match words.as_slice() {
-        [one] => Some(one.trim_matches(['[', ']'])),
-        _ => words
-            .iter()
-            .find_map(|word| word.strip_prefix('[')?.strip_suffix(']')),
+/// A limit as a profile has it.
+fn in_words(limit: SpeedLimit) -> String {
+    if limit.of_system {
+        SYSTEM.to_owned()
+    } else {
+        limit.kib.to_string()
     }
 }
 
@@ -120,14 +118,6 @@ pub(crate) fn value_of(
 ) -> Result<String, String> {
     let device = device_of(facts, name)?;
     let queue = &device.queue;
-    let limit = |limit: Option<SpeedLimit>| {
-        let limit = limit?;
-        Some(if limit.of_system {
-            SYSTEM.to_owned()
-        } else {
-            limit.kib.to_string()
-        })
-    };
     let array = device.array.as_ref();
     let value = match setting {
         BlockSetting::Scheduler => queue.scheduler.as_ref().map(|one| one.chosen.to_string()),
@@ -136,8 +126,8 @@ pub(crate) fn value_of(
             .queue_requests
             .map(|number| number.to_string()),
         BlockSetting::ReadAheadKb => queue.read_ahead_kib.map(|kib| kib.to_string()),
-        BlockSetting::SyncSpeedMin => array.and_then(|array| limit(array.sync_speed_min)),
-        BlockSetting::SyncSpeedMax => array.and_then(|array| limit(array.sync_speed_max)),
+        BlockSetting::SyncSpeedMin => array.and_then(|array| array.sync_speed_min).map(in_words),
+        BlockSetting::SyncSpeedMax => array.and_then(|array| array.sync_speed_max).map(in_words),
     };
     value.ok_or_else(|| format!("{name} has no {}", setting.file()))
 }

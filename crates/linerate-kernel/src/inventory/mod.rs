@@ -22,6 +22,7 @@ use linerate_model::host::{Fact, HostFacts, Interface, RouteFacts, SCHEMA_VERSIO
 use crate::counters::parse_protocols;
 use crate::ethtool;
 pub use root::Root;
+pub use storage::scheduler;
 
 /// What a running kernel tells of its interfaces and no file does.
 pub trait Devices {

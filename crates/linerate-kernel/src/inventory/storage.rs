@@ -111,7 +111,7 @@ fn queue(root: &Root, device: &BlockDevice) -> BlockQueue {
 }
 
 /// `none [mq-deadline] kyber`: the one in use stands in brackets, or alone where there is one.
-fn scheduler(text: &str) -> Option<Scheduler> {
+pub fn scheduler(text: &str) -> Option<Scheduler> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let bare = |word: &str| word.trim_matches(['[', ']']).to_owned();
     let chosen = match words.as_slice() {
