@@ -82,6 +82,7 @@ impl Before {
                 .samples
                 .map_or_else(Series::default, |samples| samples.series()),
             protocol_growth: self.protocols.growth(),
+            stage: None,
         }
     }
 }

@@ -45,6 +45,7 @@ pub mod series;
 pub mod storage;
 pub mod tcp_info;
 pub mod transcript;
+pub mod transfer;
 pub mod tuning;
 pub mod units;
 pub mod wanted;

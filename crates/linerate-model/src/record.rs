@@ -15,6 +15,7 @@ use crate::plain_text::{PlainLines, PlainText};
 use crate::plan::Plan;
 use crate::series::Series;
 use crate::tcp_info::TcpFacts;
+use crate::transfer::StageRecord;
 use crate::units::{Bytes, Nanos};
 
 /// The version of the record that this build writes; it reads this one and older ones.
@@ -200,6 +201,9 @@ pub struct EndRecord {
     /// Growth of the namespace's protocol counters from before to after, those that moved.
     #[serde(default)]
     pub protocol_growth: BTreeMap<PlainText, u64>,
+    /// What this end read from files, or wrote to them, where the test was a transfer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StageRecord>,
 }
 
 /// A process's or thread's CPU time.

@@ -258,6 +258,7 @@ pub fn watched(record: &RunRecord, at: Role, missed: usize) -> Option<Observatio
         interfaces: end.interface.iter().cloned().collect(),
         counters: end.counters.clone(),
         protocol_growth: end.protocol_growth.clone(),
+        stage: None,
         sampling: Sampling {
             readings: 1000,
             most_connections: end.streams.len() as u64,
@@ -411,6 +412,7 @@ fn end(record: &RunRecord, traffic: &Traffic, role: Role) -> EndRecord {
         counters: counters(start, traffic),
         interface_counters: Some(interface_counters(&streams)),
         protocol_growth: BTreeMap::from([("Tcp.RetransSegs".into(), repeats(traffic))]),
+        stage: None,
         streams,
     }
 }

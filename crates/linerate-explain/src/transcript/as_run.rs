@@ -235,6 +235,7 @@ impl<'a> Sent<'a> {
             counters: Series::default(),
             interface_counters: None,
             protocol_growth: BTreeMap::new(),
+            stage: None,
         };
         let (client, server) = match self.role {
             Role::Client => (Some(end), None),

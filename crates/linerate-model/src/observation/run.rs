@@ -67,6 +67,7 @@ impl Observation {
             counters: self.counters.clone(),
             interface_counters: None,
             protocol_growth: self.protocol_growth.clone(),
+            stage: None,
         };
         let (client, server) = match role {
             Role::Client => (Some(half), None),
