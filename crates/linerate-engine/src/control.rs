@@ -278,6 +278,7 @@ mod tests {
                 sample_ns: None,
                 received_ns: None,
                 spin: false,
+                target: None,
             }),
             ..Parameters::default()
         };
@@ -289,6 +290,7 @@ mod tests {
             version: 1,
             software: "test".into(),
             udp_token: None,
+            target: None,
         };
         machine.send_hello(hello).unwrap();
         machine

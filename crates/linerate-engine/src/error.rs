@@ -106,6 +106,14 @@ pub enum EngineError {
         /// What did not move, and for how long.
         reason: String,
     },
+    /// The server takes no files.
+    #[error("the server at {address} does not take the files: {reason}")]
+    Target {
+        /// The server.
+        address: String,
+        /// Its reason.
+        reason: String,
+    },
     /// The user stopped the test before it began.
     #[error("stopped before the test began")]
     StoppedEarly,

@@ -38,6 +38,7 @@ pub mod server;
 mod sockets;
 mod stream;
 mod stream_file;
+pub mod transfer;
 
 pub use error::EngineError;
 

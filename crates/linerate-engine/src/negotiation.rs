@@ -2,14 +2,20 @@
 
 use linerate_model::plan::{Direction, End, Pace, Plan, Protocol};
 use linerate_model::units::{BitRate, Bytes, Nanos};
-use linerate_wire::extension;
+use linerate_wire::extension::{self, TargetAsked};
 use linerate_wire::parameters::{Extension, Parameters};
 
 /// iperf3's default of `pacing_timer`, µs; micropython's peer wants the key.
 const PACING_TIMER_US: u64 = 1000;
 
 /// What the client says of its plan. `version` is the iperf3 version that it claims to speak.
-pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: bool) -> Parameters {
+pub(crate) fn parameters(
+    plan: &Plan,
+    software: &str,
+    version: &str,
+    extended: bool,
+    target: Option<TargetAsked>,
+) -> Parameters {
     let (time, num, blockcount) = match plan.end {
         End::TimeNs(span) => (span.0.div_ceil(1_000_000_000), 0, 0),
         End::Bytes(bytes) => (0, bytes.count(), 0),
@@ -48,6 +54,7 @@ pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: b
             sample_ns: Some(plan.sample_ns.0),
             received_ns: told(plan),
             spin: plan.pace == Pace::Spin,
+            target,
         }),
         ..Parameters::default()
     }
@@ -163,7 +170,7 @@ mod tests {
         plan.rate_bps = Some(BitRate(5_000_000));
         plan.congestion = Some("cubic".into());
         plan.mss_bytes = Some(1000);
-        let sent = parameters(&plan, "linerate 0", "3.21", true);
+        let sent = parameters(&plan, "linerate 0", "3.21", true, None);
         let received = Parameters::from_json(&sent.to_json()).unwrap();
         assert_eq!(
             super::plan(&received, "h", plan.port, plan.interval_ns),
@@ -177,7 +184,7 @@ mod tests {
         plan.protocol = Protocol::Sctp;
         plan.block_bytes = linerate_model::plan::DEFAULT_SCTP_BLOCK;
         plan.nodelay = true;
-        let sent = parameters(&plan, "linerate 0", "3.21", false);
+        let sent = parameters(&plan, "linerate 0", "3.21", false, None);
         let json = String::from_utf8(sent.to_json()).unwrap();
         assert!(
             json.contains(r#""sctp":true"#) && !json.contains(r#""tcp":"#),
@@ -200,7 +207,7 @@ mod tests {
             plan.protocol = protocol;
             plan.rate_bps = Some(BitRate(1000));
             plan.pace = Pace::Spin;
-            let sent = parameters(&plan, "linerate 0", "3.21", true);
+            let sent = parameters(&plan, "linerate 0", "3.21", true, None);
             super::plan(&sent, "h", plan.port, plan.interval_ns).pace
         };
         assert_eq!(pace(Protocol::Udp), Pace::Spin);

@@ -97,7 +97,7 @@ pub(crate) struct Source<'a> {
 
 /// What a source has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Filled {
+pub enum Filled {
     /// Bytes to send.
     Bytes,
     /// None yet: wait until the file is readable.

@@ -693,6 +693,7 @@ impl EndRecord {
         };
         Self {
             streams: self.streams.iter().map(stream).collect(),
+            stage: self.stage.clone(),
             counters: self.counters.thinned(factor),
             software: self.software.clone(),
             host: self.host.clone(),

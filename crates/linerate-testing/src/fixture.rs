@@ -258,7 +258,6 @@ pub fn watched(record: &RunRecord, at: Role, missed: usize) -> Option<Observatio
         interfaces: end.interface.iter().cloned().collect(),
         counters: end.counters.clone(),
         protocol_growth: end.protocol_growth.clone(),
-        stage: None,
         sampling: Sampling {
             readings: 1000,
             most_connections: end.streams.len() as u64,

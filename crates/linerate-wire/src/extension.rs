@@ -46,6 +46,39 @@ pub struct Hello {
         deserialize_with = "read_token"
     )]
     pub udp_token: Option<[u8; 16]>,
+    /// The answer to [`TargetAsked`]; absent where none was asked for, and of a server that knows no transfers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetAnswer>,
+}
+
+/// Where the server is to put what arrives, in the client's parameters: the streams then carry frames of files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetAsked {
+    /// A folder of the server's; absent = what arrives is checked and dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PlainText>,
+    /// Past the page cache, where the file system can.
+    pub direct: bool,
+    /// The files stay there; otherwise they have no names and are gone when the test ends.
+    pub keep: bool,
+}
+
+/// The server's answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetAnswer {
+    /// Why it does not take files there; absent = it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<PlainText>,
+}
+
+/// How far the server's target is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// Bytes of files that were written, or checked and dropped.
+    pub bytes: u64,
+    /// Why it writes no more: the client ends the transfer, and hears in the record what was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<PlainText>,
 }
 
 /// What the sending side of some streams had written when it stopped. The receiver knows from it
@@ -122,6 +155,8 @@ pub enum Message {
     Finishing(Finishing),
     /// S→C: what has arrived, while the test runs.
     Received(Received),
+    /// S→C: how far the target is, now and then until its last fsync has returned.
+    Stored(Stored),
 }
 
 impl Message {
@@ -136,6 +171,7 @@ impl Message {
             Self::End(_) => "end",
             Self::Finishing(_) => "finishing",
             Self::Received(_) => "received",
+            Self::Stored(_) => "stored",
         }
     }
 
@@ -247,6 +283,7 @@ mod tests {
             version: 1,
             software: "l".into(),
             udp_token: Some([0xab; 16]),
+            target: None,
         };
         assert_eq!(
             text(Message::Hello(hello)),
@@ -315,7 +352,8 @@ mod tests {
                 |(version, software, udp_token)| Message::Hello(Hello {
                     version,
                     software: software.into(),
-                    udp_token
+                    udp_token,
+                    target: None,
                 })
             ),
             any::<[u64; 3]>().prop_map(|[n, received, sent]| Message::Pong {

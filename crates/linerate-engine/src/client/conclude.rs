@@ -12,6 +12,7 @@ use linerate_model::record::{
     EndRecord, Kind, Note, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION, StreamRecord,
 };
 use linerate_model::series::MAX_CELLS;
+use linerate_model::transfer::MAX_RING_SAMPLES;
 use linerate_model::units::Nanos;
 use linerate_wire::control::ClientEvent;
 
@@ -89,6 +90,9 @@ impl Session<'_> {
         if let Some(failed @ Ending::Failed(_)) = self.ended_by_file() {
             ending = failed;
         }
+        if let (Ending::Planned, Some(stage)) = (&ending, self.failed_target.take()) {
+            ending = stage;
+        }
         if let (Ending::Planned | Ending::StreamsEnded, Some(error)) =
             (&ending, all_streams_failed(&half))
         {
@@ -135,10 +139,15 @@ impl Session<'_> {
                 Some(event) => self.hear_finishing(event),
             }
         }
-        let until = began.plus(RESULTS_PATIENCE);
+        let mut until = began.plus(RESULTS_PATIENCE);
         loop {
             match self.after(until)? {
                 ClientEvent::ExchangeResults => return Ok(()),
+                ClientEvent::Stored(stored) => {
+                    // The disk has its time; the server bounds it.
+                    until = clock::monotonic().plus(RESULTS_PATIENCE);
+                    self.failed_target = self.hear_stored(stored);
+                }
                 event => self.hear_finishing(event),
             }
         }
@@ -184,7 +193,11 @@ impl Session<'_> {
             (self.observe)(&Event::Interval(interval));
         }
         let before = self.before.take().unwrap_or_default();
-        let half = before.finish(Role::Client, &self.options.software, &self.gate, records);
+        let mut half = before.finish(Role::Client, &self.options.software, &self.gate, records);
+        half.stage = self.options.transfer.as_ref().map(|transfer| {
+            transfer.source.stop();
+            transfer.source.record()
+        });
         (half, sockets)
     }
 
@@ -256,6 +269,9 @@ impl Session<'_> {
         let mut failure = None;
         let outcome = match ending {
             Ending::Planned => Outcome::Completed,
+            Ending::Stage(error) => Outcome::Failed {
+                error: error.into(),
+            },
             Ending::Interrupted | Ending::Left => Outcome::Interrupted,
             Ending::PeerInterrupted => Outcome::PeerInterrupted,
             Ending::Failed(missed) => {
@@ -299,6 +315,9 @@ fn read_half(json: &[u8], ours: &EndRecord) -> Result<EndRecord, String> {
     let extent = Extent::of_end(&mut serde_json::Deserializer::from_slice(json)).map_err(told)?;
     extent.check().map_err(|error| error.to_string())?;
     let mut half: EndRecord = serde_json::from_slice(json).map_err(told)?;
+    if let Some(stage) = &mut half.stage {
+        stage.ring.samples.truncate(MAX_RING_SAMPLES);
+    }
     let room = MAX_CELLS.saturating_sub(ours.cells());
     // Each stream keeps two rows at least; a record of 256 streams with a few more cells than that always has room.
     while half.cells() > room && half.streams.iter().any(|stream| stream.samples.len() > 2) {

@@ -60,8 +60,13 @@ impl Idle {
         }
     }
 
-    /// Why the test is given up, if it is.
-    pub(super) fn look(&mut self, now: Nanos, streams: &[StreamHandle]) -> Option<String> {
+    /// Why the test is given up, if it is; `stored` bytes of a transfer are on the server's disk.
+    pub(super) fn look(
+        &mut self,
+        now: Nanos,
+        streams: &[StreamHandle],
+        stored: u64,
+    ) -> Option<String> {
         let sum = |received_only: bool| -> u64 {
             let counted = streams.iter().filter(|one| !(received_only && one.sends));
             counted.map(|one| one.live.latest().bytes).sum()
@@ -73,7 +78,7 @@ impl Idle {
             return Some("idle timeout for receiving data".to_owned());
         }
         let any = self.any.as_mut()?;
-        any.look(now, sum(false)).then(|| {
+        any.look(now, sum(false) + stored).then(|| {
             format!(
                 "less than {} B moved in {} (--idle-timeout): the server may have stopped, or the path is broken",
                 any.matters, any.within

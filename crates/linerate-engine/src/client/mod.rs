@@ -22,7 +22,7 @@ use linerate_model::units::Nanos;
 use linerate_wire::control::{ClientControl, ClientEvent, ClientSide};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ProtocolError;
-use linerate_wire::extension::Hello;
+use linerate_wire::extension::{Hello, Stored};
 
 use crate::auth;
 use crate::control::{Link, LinkError, Turn};
@@ -102,6 +102,8 @@ enum Ending {
     PeerInterrupted,
     /// By the end of all streams before the end of the test.
     StreamsEnded,
+    /// By a stage of a transfer, which can go on no more: what was stored is asked for all the same.
+    Stage(String),
     /// By a failure; the control connection may be gone.
     Failed(Missed),
 }
@@ -175,6 +177,10 @@ struct Session<'a> {
     started: bool,
     /// The server told what it had sent.
     peer_finished: bool,
+    /// Bytes that a transfer's target has stored, as it says.
+    stored: u64,
+    /// The target failed after the last byte had arrived.
+    failed_target: Option<Ending>,
 }
 
 impl<'a> Session<'a> {
@@ -194,7 +200,8 @@ impl<'a> Session<'a> {
             plan.end = End::TimeNs(Nanos::ZERO);
         }
         let name = format!("{} {}", options.software.name, options.software.version);
-        let mut asked = parameters(&plan, &name, IPERF3_VERSION, options.extended);
+        let target = options.transfer.as_ref().map(|one| one.target.clone());
+        let mut asked = parameters(&plan, &name, IPERF3_VERSION, options.extended, target);
         asked.get_server_output = options.want_server_output;
         asked.udp_counters_64bit = options.wide_counters;
         if let Some(credentials) = &options.credentials {
@@ -234,6 +241,8 @@ impl<'a> Session<'a> {
             streams: Vec::new(),
             started: false,
             peer_finished: false,
+            stored: 0,
+            failed_target: None,
         })
     }
 
@@ -267,7 +276,7 @@ impl<'a> Session<'a> {
         let patience = clock::monotonic().plus(PATIENCE);
         loop {
             match self.next(patience, "agreeing on the test")? {
-                ClientEvent::CreateStreams => return Ok(()),
+                ClientEvent::CreateStreams => return self.check_target(),
                 ClientEvent::Hello(hello) => {
                     self.control.peer_software = Some(hello.software.clone());
                     self.hello = Some(hello);
@@ -284,6 +293,30 @@ impl<'a> Session<'a> {
     fn read_before(&mut self) {
         let host = std::mem::take(&mut self.host);
         self.before = Some(Before::read(host, self.remote.ip(), &self.pool));
+    }
+
+    /// A server that stores nothing would take frames for payload.
+    fn check_target(&mut self) -> Result<(), EngineError> {
+        if self.options.transfer.is_none() {
+            return Ok(());
+        }
+        let hello = self.hello.as_ref();
+        let reason = match hello.map(|hello| hello.target.clone()) {
+            Some(Some(answer)) => match answer.refused {
+                None => return Ok(()),
+                Some(reason) => reason.to_string(),
+            },
+            Some(None) => {
+                "it is a linerate that does not know transfers; install this version there"
+                    .to_owned()
+            }
+            None => "it is no linerate; run `linerate serve` there".to_owned(),
+        };
+        self.leave();
+        Err(EngineError::Target {
+            address: self.remote.to_string(),
+            reason,
+        })
     }
 
     /// Refuses a precision of what nobody tells before the end.
@@ -471,6 +504,9 @@ impl<'a> Session<'a> {
 
     /// Lets the streams go and follows them until something ends the test.
     fn measure(&mut self) -> (Ending, Intervals) {
+        if let Some(transfer) = &self.options.transfer {
+            transfer.source.start();
+        }
         let start = self.gate.open();
         (self.observe)(&Event::Started);
         let mut intervals = Intervals::new(&self.plan, start, self.streams.len());
@@ -504,7 +540,7 @@ impl<'a> Session<'a> {
                 }
                 return self.ended_by_file().unwrap_or_else(|| self.why_all_ended());
             }
-            if let Some(reason) = idle.look(now, &self.streams) {
+            if let Some(reason) = idle.look(now, &self.streams, self.stored) {
                 return Ending::Failed(EngineError::Idle { reason }.into());
             }
             // In reverse from a stock server only the count tells when -n is reached.
@@ -560,6 +596,7 @@ impl<'a> Session<'a> {
     fn hear_while_running(&mut self, event: ClientEvent) -> Option<Ending> {
         match event {
             ClientEvent::ServerTerminated => Some(Ending::PeerInterrupted),
+            ClientEvent::Stored(stored) => self.hear_stored(stored),
             ClientEvent::ServerError { code, errno } => {
                 let reason = format!("the server gave up: {}", refusal(code, errno));
                 let error = Some(self.refused(code, errno));
@@ -570,6 +607,13 @@ impl<'a> Session<'a> {
                 None
             }
         }
+    }
+
+    /// A target that can store no more ends the test.
+    fn hear_stored(&mut self, stored: Stored) -> Option<Ending> {
+        self.stored = stored.bytes;
+        let reason = stored.error?;
+        Some(Ending::Stage(format!("the target: {reason}")))
     }
 
     fn hear_finishing(&mut self, event: ClientEvent) {
@@ -586,7 +630,8 @@ impl<'a> Session<'a> {
         };
         // A sender that failed has finished, too.
         let sent = self.moved(|stream| stream.sends);
-        let senders_done = (sent >= target || !self.plan.client_sends())
+        let by_source = self.options.transfer.is_some();
+        let senders_done = (by_source || sent >= target || !self.plan.client_sends())
             && self
                 .streams
                 .iter()
@@ -621,6 +666,9 @@ impl<'a> Session<'a> {
     pub(super) fn ended_by_file(&self) -> Option<Ending> {
         Some(match self.gate.file_end()? {
             FileEnd::Sent => Ending::Planned,
+            FileEnd::Failed { error, .. } if self.options.transfer.is_some() => {
+                Ending::Stage(error.clone())
+            }
             FileEnd::Failed { error, errno } => {
                 let failure = EngineError::File {
                     path: self.options.file.clone().unwrap_or_default(),
@@ -651,7 +699,7 @@ impl<'a> Session<'a> {
     /// Senders first, so that what is under way arrives; then the word to the server.
     fn stop_streams(&mut self, ending: Ending) -> Ending {
         self.gate.close();
-        if ending.is_failure() {
+        if ending.is_failure() || matches!(ending, Ending::Stage(_)) {
             self.gate.cut();
             return ending;
         }

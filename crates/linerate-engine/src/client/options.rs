@@ -11,6 +11,7 @@ use linerate_wire::cookie::Cookie;
 
 use crate::auth::Credentials;
 use crate::host;
+use crate::transfer::Transfer;
 
 /// Half of the largest window without window scaling, bytes.
 const HALF_WINDOW: u64 = 32_768;
@@ -31,6 +32,8 @@ pub struct ClientOptions {
     pub wide_counters: bool,
     /// TCP: send this file's content, or write what is received into it (`-F`); absent = generated payload, and dropped.
     pub file: Option<PathBuf>,
+    /// TCP, to a linerate: files in the place of generated payload, which the server stores.
+    pub transfer: Option<Transfer>,
     /// Probes of an idle control connection (`--cntl-ka`); absent = a peer that is gone is noticed within 20 s.
     pub control_keepalive: Option<Keepalive>,
     /// Refuse a test whose socket buffers (`-w`) or flow label (`-L`) the kernel does not grant, as iperf3 does.
@@ -65,6 +68,7 @@ impl Default for ClientOptions {
             fit_datagrams: None,
             want_server_output: false,
             file: None,
+            transfer: None,
             control_keepalive: None,
             strict: false,
             endless: false,

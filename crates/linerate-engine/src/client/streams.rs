@@ -19,7 +19,7 @@ use crate::budget::Budget;
 use crate::error::EngineError;
 use crate::negotiation::{byte_budget, stream_id};
 use crate::sockets;
-use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, Streams};
+use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, StreamStage, Streams};
 use crate::stream_file;
 
 use super::{PATIENCE, Session};
@@ -50,6 +50,9 @@ impl Session<'_> {
             Protocol::Udp => self.open_udp()?,
         };
         let (bytes, added) = byte_budget(&self.plan, self.extended());
+        let transfer = self.options.transfer.as_ref();
+        // A transfer ends with its source: frames are no part of the bytes that are planned.
+        let bytes = bytes.filter(|_| transfer.is_none());
         let streams = Streams {
             role: Role::Client,
             plan: Arc::clone(&self.plan),
@@ -63,6 +66,7 @@ impl Session<'_> {
         let contexts = (0_u16..).zip(&sockets).map(|(index, (_, repeats))| {
             let mut context = streams.context(index);
             context.handshake_repeats = *repeats;
+            context.transfer = transfer.is_some();
             context
         });
         let contexts: Vec<StreamContext> = contexts.collect();
@@ -93,7 +97,8 @@ impl Session<'_> {
         for ((mut context, (socket, _)), file) in contexts.into_iter().zip(sockets).zip(files) {
             context.file = file;
             let id = context.id;
-            match StreamHandle::spawn(context, socket) {
+            let outlet = transfer.map(|transfer| StreamStage::Outlet(transfer.source.outlet()));
+            match StreamHandle::spawn(context, socket, outlet) {
                 Ok(handle) => self.streams.push(handle),
                 Err(source) => {
                     self.gate.cut();

@@ -15,6 +15,7 @@ mod refusal;
 mod running;
 mod sctp_listen;
 mod session;
+mod storing;
 mod telling;
 mod udp_accept;
 

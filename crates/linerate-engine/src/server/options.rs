@@ -13,6 +13,7 @@ use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::cookie::Cookie;
 
 use crate::auth::Verifier;
+use crate::transfer::Targets;
 
 use super::ServerLimits;
 
@@ -67,6 +68,8 @@ pub struct ServerOptions {
     pub receive_timeout: Option<Nanos>,
     /// TCP: send this file's content, or write what is received into it (`-F`). One test runs at a time then.
     pub file: Option<PathBuf>,
+    /// Opens the targets that clients ask for; absent = none is taken.
+    pub targets: Option<Targets>,
     /// The session token: no connection with another cookie is taken; absent = every client comes with its own. A server
     /// with a token runs one test at a time.
     pub token: Option<Cookie>,
@@ -110,6 +113,7 @@ impl Default for ServerOptions {
             send_timeout: None,
             receive_timeout: None,
             file: None,
+            targets: None,
             token: None,
             wait: None,
             one_off_patience: None,

@@ -27,6 +27,7 @@ use super::limits::{
 };
 use super::refusal::Refusal;
 use super::session::{ANSWER_AGAIN, PATIENCE, Session};
+use super::storing::Storing;
 use super::telling::Telling;
 use super::{Cause, Held, OwnReport, Shared};
 
@@ -76,6 +77,9 @@ impl<'a> Session<'a> {
             return Err(error.into());
         }
         drop(self.link.flush());
+        if let Some(target) = self.target() {
+            target.start();
+        }
         let start = running.gate.open();
         self.tell(&Event::Started);
         running.keep(Event::Started);
@@ -101,6 +105,8 @@ impl<'a> Session<'a> {
         let matters = self.shared.options.limits.bytes_that_matter(&running.plan);
         let mut watch = Watch::new(start, matters);
         let mut told_finishing = false;
+        let target = self.target();
+        let mut storing = Storing::default();
         let mut telling = Telling::new(running.told_every_ns, start, running.streams.len());
         loop {
             let now = clock::monotonic();
@@ -109,8 +115,17 @@ impl<'a> Session<'a> {
                 self.tell(&event);
                 running.keep(event);
             }
-            watch.look(now, self.shared, running, planned)?;
-            if let Some(refusal) = running.failed_by_file() {
+            let stored = target.as_ref().map_or(0, |target| target.progress().0);
+            watch.look(now, self.shared, running, planned, stored)?;
+            let failed = running.failed_by_file();
+            if let Some(target) = &target {
+                let error = target.failed().or(failed.map(|refusal| refusal.reason));
+                if let Some(stored) = storing.take(now, target.as_ref(), error)
+                    && !matches!(self.link.flush(), Ok(true))
+                {
+                    drop(self.link.machine.send_stored(stored));
+                }
+            } else if let Some(refusal) = failed {
                 return Err(refusal);
             }
             if !told_finishing && self.extended && senders_finished(running) {
@@ -178,7 +193,20 @@ impl<'a> Session<'a> {
             self.shares.push(result.share);
         }
         // A write may fail while what was under way arrives.
-        if let Some(refusal) = running.failed_by_file().filter(|_| ended.is_ok()) {
+        let target = self.target();
+        if let Some(target) = &target
+            && ended.is_ok()
+            && let Err(refusal) = self.store_the_rest(target.as_ref())
+        {
+            self.tell_why(refusal.cause);
+            ended = Err(refusal);
+        }
+        if let Some(target) = &target {
+            target.stop();
+        }
+        // What ends a target is in its record, which the client gets.
+        let failed = running.failed_by_file().filter(|_| target.is_none());
+        if let Some(refusal) = failed.filter(|_| ended.is_ok()) {
             self.tell_why(refusal.cause);
             ended = Err(refusal);
         }
@@ -195,7 +223,9 @@ impl<'a> Session<'a> {
         };
         let before = std::mem::take(&mut running.before);
         let software = &self.shared.options.software;
-        let half = before.finish(Role::Server, software, &running.gate, records);
+        let mut half = before.finish(Role::Server, software, &running.gate, records);
+        half.stage = target.map(|target| target.record());
+        let not_stored = half.stage.as_ref().and_then(|stage| stage.error.clone());
         let mut peer = None;
         let exchanged = match asked {
             Ok(()) if ended.is_ok() => self.exchange(running, &half, &mut peer),
@@ -214,7 +244,10 @@ impl<'a> Session<'a> {
             ended.as_ref().map_err(|refusal| refusal.cause),
             Ok(()) | Err(Cause::ClientStopped | Cause::ServerStopped | Cause::System(FILE, _))
         );
-        let (outcome, cause) = outcome(ended, exchanged);
+        let (mut outcome, cause) = outcome(ended, exchanged);
+        if let (Outcome::Completed, Some(error)) = (&outcome, not_stored) {
+            outcome = Outcome::Failed { error };
+        }
         Concluded {
             record: self.record(running, outcome, half, peer),
             cause,
@@ -471,6 +504,7 @@ impl Watch {
         shared: &Shared,
         running: &Running,
         planned: Option<Nanos>,
+        stored: u64,
     ) -> Result<(), Refusal> {
         let limits = &shared.options.limits;
         let bytes: u64 = running
@@ -478,8 +512,9 @@ impl Watch {
             .iter()
             .map(|stream| stream.live.latest().bytes)
             .sum();
-        if bytes >= self.moved.1.saturating_add(self.matters) {
-            self.moved = (now, bytes);
+        let progress = bytes + stored;
+        if progress >= self.moved.1.saturating_add(self.matters) {
+            self.moved = (now, progress);
         }
         let idle = now.since(self.moved.0);
         // Where a file was sent whole nothing moves until the client ends the test.

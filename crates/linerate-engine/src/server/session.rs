@@ -11,7 +11,7 @@ use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, Flow, Role};
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::control::{ServerControl, ServerEvent as Said, ServerSide};
-use linerate_wire::extension::{self, Hello};
+use linerate_wire::extension::{self, Hello, TargetAnswer, TargetAsked};
 use linerate_wire::parameters::Parameters;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
 
@@ -23,8 +23,9 @@ use crate::half::Before;
 use crate::negotiation::{self, byte_budget};
 use crate::sample_pool::Share;
 use crate::sockets::{self, SocketBuffers};
-use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, Streams};
+use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, StreamStage, Streams};
 use crate::stream_file::{self, StreamFile};
+use crate::transfer::{TARGET_BYTES, Target, Targets};
 
 use super::limits::{
     AFFINITY, BUFFERS, BUSY, FILE, FILE_OVER_UDP, NOT_AUTHENTICATED, STREAM_CONNECT,
@@ -94,8 +95,12 @@ pub(super) fn run(
         sctp: None,
         shares: Vec::new(),
         events: None,
+        target: None,
     };
     let outcome = session.serve();
+    if let Some((target, _)) = &session.target {
+        target.stop();
+    }
     if session.udp_turn {
         shared.give_up_udp_turn(entry.peer);
     }
@@ -133,6 +138,8 @@ pub(super) struct Session<'a> {
     pub(super) shares: Vec<Share>,
     /// What the intervals of the report that the client wants take.
     events: Option<Held<'a>>,
+    /// Where a transfer's files go, and what its memory takes.
+    pub(super) target: Option<(Arc<dyn Target>, Held<'a>)>,
 }
 
 impl Session<'_> {
@@ -393,11 +400,18 @@ impl Session<'_> {
             let reason = format!("asking the kernel for random bytes: {error}");
             Refusal::new(Cause::Host, reason)
         })?;
+        let asked = parameters.linerate.as_ref();
+        let target = asked
+            .and_then(|extension| extension.target.as_ref())
+            .map(|target| self.open_target(parameters, target));
         let software = &self.shared.options.software;
         let hello = Hello {
             version: extension::VERSION,
             software: format!("{} {}", software.name, software.version).into(),
             udp_token,
+            target: target.map(|opened| TargetAnswer {
+                refused: opened.err().map(Into::into),
+            }),
         };
         self.link.machine.send_hello(hello)?;
         self.entry.lock().token = udp_token;
@@ -414,6 +428,23 @@ impl Session<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Opens what the client's files are to go to, or says why not.
+    fn open_target(&mut self, parameters: &Parameters, asked: &TargetAsked) -> Result<(), String> {
+        let sends = !parameters.reverse && !parameters.bidirectional;
+        if parameters.protocol != Protocol::Tcp || !sends || self.shared.options.file.is_some() {
+            return Err("files go over TCP, from the client to the server, without -F".to_owned());
+        }
+        let Some(Targets(open)) = &self.shared.options.targets else {
+            return Err("it takes no files".to_owned());
+        };
+        let held = self.shared.hold(TARGET_BYTES);
+        if held.bytes < TARGET_BYTES {
+            return Err("it has no memory left for a transfer now; try again later".to_owned());
+        }
+        self.target = Some((open(asked)?, held));
+        Ok(())
     }
 
     pub(super) fn pong(&mut self, n: u64) -> Result<(), Refusal> {
@@ -590,11 +621,16 @@ impl Session<'_> {
                 read_rate: self.read_rate(usize::from(plan.total_streams())),
                 handshake,
                 file,
+                transfer: self.target.is_some(),
                 ..streams.context(index)
             };
             self.prepare(&plan, &socket, context.flow, &mut running)?;
             opened.push(stream::describe(&context, &socket));
-            match StreamHandle::spawn(context, socket) {
+            let inlet = self
+                .target
+                .as_ref()
+                .map(|(target, _)| StreamStage::Inlet(target.inlet()));
+            match StreamHandle::spawn(context, socket, inlet) {
                 Ok(handle) => running.streams.push(handle),
                 Err(error) => {
                     gate.cut();

@@ -35,6 +35,7 @@ use crate::negotiation::stream_id;
 use crate::sample_pool::{SamplePool, Share};
 use crate::sockets::address;
 use crate::stream_file::StreamFile;
+use crate::transfer::{Inlet, Outlet, STORE_STALL};
 
 /// How long a `-t` test's senders wait for the last acknowledgement after the end.
 pub(crate) const DRAIN_BOUND: Nanos = Nanos::from_millis(2000);
@@ -112,6 +113,27 @@ pub(crate) struct StreamContext {
     pub(crate) peer_sent: Arc<PeerSent>,
     /// TCP: a file in the place of generated payload.
     pub(crate) file: Option<StreamFile>,
+    /// The test is a transfer of files.
+    pub(crate) transfer: bool,
+}
+
+impl StreamContext {
+    /// How long a test that ends by bytes may make no progress while it drains.
+    fn stall_bound(&self) -> Nanos {
+        if self.transfer {
+            STORE_STALL
+        } else {
+            STALL_BOUND
+        }
+    }
+}
+
+/// A stream's end of a transfer.
+pub(crate) enum StreamStage {
+    /// What it sends.
+    Outlet(Box<dyn Outlet>),
+    /// What it receives into.
+    Inlet(Box<dyn Inlet>),
 }
 
 /// What the streams of a test have in common at one end.
@@ -163,6 +185,7 @@ impl Streams {
             handshake: None,
             peer_sent: Arc::default(),
             file: None,
+            transfer: false,
         }
     }
 }
@@ -238,7 +261,11 @@ pub(crate) struct StreamHandle {
 
 impl StreamHandle {
     /// Starts the thread; it waits at the gate.
-    pub(crate) fn spawn(context: StreamContext, socket: StreamSocket) -> std::io::Result<Self> {
+    pub(crate) fn spawn(
+        context: StreamContext,
+        socket: StreamSocket,
+        stage: Option<StreamStage>,
+    ) -> std::io::Result<Self> {
         let (id, flow, sends) = (context.id, context.flow, context.sends);
         let (live, peer_sent) = (Arc::clone(&context.live), Arc::clone(&context.peer_sent));
         let finished = Arc::new(AtomicBool::new(false));
@@ -247,7 +274,7 @@ impl StreamHandle {
             .name(format!("stream {id}"))
             .stack_size(256 << 10)
             .spawn(move || {
-                let result = run(&context, socket);
+                let result = run(&context, socket, stage);
                 finish.store(true, Ordering::Release);
                 context.gate.report_finished();
                 result
@@ -274,15 +301,27 @@ impl StreamHandle {
     }
 }
 
-fn run(context: &StreamContext, socket: StreamSocket) -> StreamResult {
+fn run(context: &StreamContext, socket: StreamSocket, stage: Option<StreamStage>) -> StreamResult {
     if let Some(cpu) = context.cpu {
         // A CPU that is not there is reported by the plan's check on the client; here it is no reason to fail.
         drop(thread::set_affinity(&[cpu]));
     }
     drop(thread::set_timer_slack(Nanos(1)));
     match (socket, context.sends) {
-        (StreamSocket::Stream(socket), true) => tcp_send::run(context, socket),
-        (StreamSocket::Stream(socket), false) => tcp_receive::run(context, socket),
+        (StreamSocket::Stream(socket), true) => {
+            let outlet = match stage {
+                Some(StreamStage::Outlet(outlet)) => Some(outlet),
+                Some(StreamStage::Inlet(_)) | None => None,
+            };
+            tcp_send::run(context, socket, outlet)
+        }
+        (StreamSocket::Stream(socket), false) => {
+            let inlet = match stage {
+                Some(StreamStage::Inlet(inlet)) => Some(inlet),
+                Some(StreamStage::Outlet(_)) | None => None,
+            };
+            tcp_receive::run(context, socket, inlet)
+        }
         (StreamSocket::Udp(socket), true) => udp_send::run(context, socket),
         (StreamSocket::Udp(socket), false) => udp_receive::run(context, socket),
     }

@@ -10,9 +10,10 @@ use linerate_model::plan::{Direction, End, Protocol};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::stream_file::StreamFile;
+use crate::transfer::Inlet;
 
 use super::recorder::Recorder;
-use super::{RECEIVER_DRAIN_BOUND, STALL_BOUND, StreamContext, StreamResult};
+use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult};
 
 /// What a read copies to: small enough to stay in the cache, since nothing looks at it.
 const SCRATCH: usize = 32 << 10;
@@ -29,14 +30,21 @@ const QUIET: Nanos = Nanos::from_millis(30);
 /// messages waits for.
 const QUIET_OF_SCTP: Nanos = Nanos::from_millis(250);
 
-pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
+pub(super) fn run(
+    context: &StreamContext,
+    stream: TcpStream,
+    inlet: Option<Box<dyn Inlet>>,
+) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
     // A server's streams begin at its own word; a client's at that or at the server's first byte, whichever
     // comes first. Where it sends as well, a byte too early must not make it write.
     let receives_only = context.plan.direction == Direction::Receive;
     let first = (context.active_opener && receives_only).then(|| stream.as_fd());
     if recorder.wait_for_start(first) && prepare_file(context, &mut recorder) {
-        pump(context, stream.as_fd(), &mut recorder);
+        match inlet {
+            Some(inlet) => store(context, stream.as_fd(), &mut recorder, inlet),
+            None => pump(context, stream.as_fd(), &mut recorder),
+        }
     }
     recorder.unread = recorder.unread(stream.as_fd());
     let drained = recorder.drained;
@@ -118,6 +126,61 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
     }
 }
 
+/// Receives straight into the pieces of a transfer's target. Where its ring is full nothing is read, so that the receive window
+/// holds the sender.
+fn store(
+    context: &StreamContext,
+    fd: BorrowedFd<'_>,
+    recorder: &mut Recorder<'_>,
+    mut inlet: Box<dyn Inlet>,
+) {
+    let mut drain = Drain::default();
+    while !context.gate.is_cut() {
+        let now = clock::monotonic();
+        if recorder.due(now) {
+            recorder.tick_stream(now, fd);
+        }
+        if context.gate.stopped().is_some() && drain.is_over(context, now, recorder.bytes) {
+            return;
+        }
+        let read = match inlet.room() {
+            Ok(Some(room)) => socket::receive(fd, room),
+            Ok(None) => {
+                recorder.wait(inlet.fd(), Interest::READ, drain.wake(now));
+                continue;
+            }
+            Err(error) => return recorder.fail_by_file("storing what arrived", &error),
+        };
+        let taken = match read {
+            Ok(0) => {
+                recorder.drained = true;
+                inlet.ended()
+            }
+            Ok(bytes) => {
+                recorder.moved(clock::monotonic(), bytes as u64);
+                inlet.received(bytes)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                recorder.wait(fd, Interest::READ, drain.wake(now));
+                continue;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => {
+                if context.gate.stopped().is_none() {
+                    recorder.fail_by_file("receiving", &error);
+                }
+                return;
+            }
+        };
+        if let Err(error) = taken {
+            return recorder.fail_by_file("storing what arrived", &error);
+        }
+        if recorder.drained {
+            return;
+        }
+    }
+}
+
 /// Writes what was received into the file, and counts what was written. False = the stream is over.
 fn keep(
     context: &StreamContext,
@@ -193,7 +256,7 @@ impl Drain {
         }
         match context.plan.end {
             End::TimeNs(_) => now.since(began) > RECEIVER_DRAIN_BOUND,
-            End::Bytes(_) | End::Blocks(_) => quiet > STALL_BOUND,
+            End::Bytes(_) | End::Blocks(_) => quiet > context.stall_bound(),
         }
     }
 

@@ -16,11 +16,10 @@ use linerate_model::units::Nanos;
 use crate::buffer;
 use crate::gate::FileEnd;
 use crate::stream_file::{Filled, Source};
+use crate::transfer::Outlet;
 
 use super::recorder::Recorder;
-use super::{
-    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, pacer, prompt,
-};
+use super::{DRAIN_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, pacer, prompt};
 
 /// A paced stream writes at most this much of its time at once.
 const PACED_WRITE: Nanos = Nanos::from_millis(1);
@@ -42,6 +41,8 @@ enum Way<'a> {
     Copied,
     /// It is read from a file and copied.
     File(Source<'a>),
+    /// It is what a transfer's source has read.
+    Stage(Box<dyn Outlet>),
     /// Its pages go through a pipe.
     Spliced(Spliced),
     /// `MSG_ZEROCOPY`.
@@ -50,9 +51,11 @@ enum Way<'a> {
 
 impl<'a> Way<'a> {
     /// Where the kernel has no zero-copy sends, the record shows that none were made.
-    fn of(context: &'a StreamContext, fd: BorrowedFd<'_>) -> Self {
+    fn of(context: &'a StreamContext, fd: BorrowedFd<'_>, outlet: Option<Box<dyn Outlet>>) -> Self {
         let plan = &context.plan;
-        if let Some(file) = &context.file {
+        if let Some(outlet) = outlet {
+            Self::Stage(outlet)
+        } else if let Some(file) = &context.file {
             let block = chunk(context).min(buffer::LENGTH as u64);
             Self::File(Source::new(file, usize::try_from(block).unwrap_or(1)))
         } else if plan.zerocopy
@@ -95,6 +98,13 @@ impl<'a> Way<'a> {
                 source.sent(written);
                 return Ok((written, written < asked));
             }
+            Self::Stage(outlet) => {
+                let bytes = outlet.bytes();
+                let asked = bytes.len().min(length);
+                let written = socket::send(fd, &bytes[..asked])?;
+                outlet.sent(written);
+                return Ok((written, written < asked));
+            }
             Self::Copied => {}
         }
         let written = socket::send_repeated(fd, buffer::pattern(), length)?;
@@ -111,30 +121,39 @@ impl<'a> Way<'a> {
     }
 
     /// Whether there is something to send. Where a file has nothing, it is waited for; where it has ended or cannot be read, the
-    /// test ends.
-    fn has_payload(
-        &mut self,
-        most: u64,
-        context: &StreamContext,
-        recorder: &mut Recorder<'_>,
-    ) -> bool {
-        let Self::File(source) = self else {
-            return true;
-        };
-        match source.fill(usize::try_from(most).unwrap_or(usize::MAX)) {
-            Ok(Filled::Bytes) => return true,
-            Ok(Filled::NotYet) => {
-                if recorder.wait(source.fd(), Interest::READ, None).any() {
-                    source.mark_readable();
+    /// test ends; where a transfer has no more for this stream, the stream does.
+    fn fill(&mut self, most: u64, context: &StreamContext, recorder: &mut Recorder<'_>) -> Filled {
+        let doing = match self {
+            Self::File(source) => match source.fill(usize::try_from(most).unwrap_or(usize::MAX)) {
+                Ok(Filled::Bytes) => return Filled::Bytes,
+                Ok(Filled::NotYet) => {
+                    if recorder.wait(source.fd(), Interest::READ, None).any() {
+                        source.mark_readable();
+                    }
+                    return Filled::NotYet;
                 }
-                return false;
-            }
-            Ok(Filled::End) => context.gate.end_by_file(FileEnd::Sent),
-            Err(error) => recorder.fail_by_file("reading the file of -F", &error),
+                Ok(Filled::End) => {
+                    context.gate.end_by_file(FileEnd::Sent);
+                    None
+                }
+                Err(error) => Some(("reading the file of -F", error)),
+            },
+            Self::Stage(outlet) => match outlet.fill() {
+                Ok(Filled::NotYet) => {
+                    recorder.wait(outlet.fd(), Interest::READ, None);
+                    return Filled::NotYet;
+                }
+                Ok(filled) => return filled,
+                Err(error) => Some(("reading the source", error)),
+            },
+            Self::Copied | Self::Spliced(_) | Self::Zerocopy(_) => return Filled::Bytes,
+        };
+        if let Some((doing, error)) = doing {
+            recorder.fail_by_file(doing, &error);
         }
         // A server's client does not hear of it: the stream is silent until the test is over, as iperf3's is.
         recorder.wait(context.gate.stop_fd(), Interest::NONE, None);
-        false
+        Filled::NotYet
     }
 
     /// Waits for room in the send buffer, or until a sample is due; whether it pays to write again.
@@ -215,9 +234,13 @@ impl Copying {
     }
 }
 
-pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
+pub(super) fn run(
+    context: &StreamContext,
+    stream: TcpStream,
+    outlet: Option<Box<dyn Outlet>>,
+) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
-    let mut way = Way::of(context, stream.as_fd());
+    let mut way = Way::of(context, stream.as_fd(), outlet);
     // Made now, and not when the test runs.
     buffer::pattern();
     let mut unfinished = false;
@@ -232,7 +255,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     result.record.spliced = matches!(way, Way::Spliced(_));
     result.record.zerocopy = match way {
         Way::Zerocopy(counts) => Some(counts),
-        Way::Copied | Way::File(_) | Way::Spliced(_) => None,
+        Way::Copied | Way::File(_) | Way::Stage(_) | Way::Spliced(_) => None,
     };
     if discarded && let Some(socket) = &result.socket.socket {
         // What was not delivered within the bound is discarded when the socket is closed, not left to the network after the
@@ -275,7 +298,8 @@ fn pump(
     let mut pacer = pacer(context);
     let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
     let (mut full, mut begun) = (false, false);
-    let mut copying = Copying::new(&context.plan, context.file.is_some(), recorder);
+    let generated = matches!(way, Way::Copied | Way::Zerocopy(_));
+    let mut copying = Copying::new(&context.plan, !generated, recorder);
     loop {
         let now = clock::monotonic();
         let stopped = context.gate.stopped();
@@ -313,8 +337,13 @@ fn pump(
         // Without a word of room nothing is tried: to a segment that was cut short the kernel appends without asking
         // for room (`tcp_sendmsg_locked`), so trying at every sample would put more in flight than the buffer holds.
         full = full && !way.has_room(fd, recorder, until);
-        if full || !way.has_payload(claimed, context, recorder) {
+        if full {
             continue;
+        }
+        match way.fill(claimed, context, recorder) {
+            Filled::Bytes => {}
+            Filled::NotYet => continue,
+            Filled::End => break,
         }
         match way.write(fd, usize::try_from(claimed).unwrap_or(usize::MAX)) {
             Ok((written, no_more)) => {
@@ -433,7 +462,7 @@ fn drain_bound(context: &StreamContext, by_bytes: bool, progress: Nanos) -> (Nan
         Some(stopped) if !context.peer_extended && !context.active_opener => {
             (STOCK_DRAIN_BOUND, stopped)
         }
-        _ if by_bytes => (STALL_BOUND, progress),
+        _ if by_bytes => (context.stall_bound(), progress),
         // A stock server divides by the time until it hears of the end.
         _ if !context.peer_extended => (prompt(context.plan.end), stopped.unwrap_or(progress)),
         _ => (

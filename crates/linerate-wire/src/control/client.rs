@@ -8,6 +8,7 @@ use crate::cookie::Cookie;
 use crate::error::ProtocolError;
 use crate::extension::{
     END_ENVELOPE_BYTES, Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received,
+    Stored,
 };
 use crate::frame;
 use crate::parameters::Parameters;
@@ -38,6 +39,8 @@ pub enum ClientEvent {
     Finishing(Finishing),
     /// What has arrived at the server so far (two linerates only, where it was asked for).
     Received(Received),
+    /// How far the server's target is.
+    Stored(Stored),
     /// Send the results.
     ExchangeResults,
     /// The server's results.
@@ -248,6 +251,9 @@ impl ClientControl {
             {
                 self.push(ClientEvent::Received(received))
             }
+            (Phase::Running | Phase::Ended, Message::Stored(stored)) if self.has_target() => {
+                self.push(ClientEvent::Stored(stored))
+            }
             (Phase::Exchanged, Message::End(record)) if self.side.end_bound.is_some() => {
                 self.accept_record(record)
             }
@@ -258,6 +264,11 @@ impl ClientControl {
     fn wants_received(&self) -> bool {
         let offered = self.side.parameters.linerate.as_ref();
         offered.is_some_and(|extension| extension.received_ns.is_some())
+    }
+
+    fn has_target(&self) -> bool {
+        let offered = self.side.parameters.linerate.as_ref();
+        offered.is_some_and(|extension| extension.target.is_some())
     }
 
     fn accept_record(&mut self, record: Vec<u8>) -> Result<(), ProtocolError> {

@@ -5,7 +5,9 @@ use linerate_model::units::Nanos;
 use super::reader::{Frame, Item};
 use super::session::{self, Control, Side};
 use crate::error::ProtocolError;
-use crate::extension::{Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received};
+use crate::extension::{
+    Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received, Stored,
+};
 use crate::frame;
 use crate::parameters::{MAX_PARAMETERS_BYTES, Parameters};
 use crate::results::{MAX_CLIENT_RESULTS_BYTES, Results};
@@ -275,6 +277,14 @@ impl ServerControl {
     pub fn send_received(&mut self, received: Received) -> Result<(), ProtocolError> {
         self.require("received", self.phase == Phase::Running && self.is_linerate)?;
         self.transmit(&Message::Received(received));
+        Ok(())
+    }
+
+    /// Tells how far the target is, until [`Self::exchange_results`]; only where the client asked for one.
+    pub fn send_stored(&mut self, stored: Stored) -> Result<(), ProtocolError> {
+        let in_time = matches!(self.phase, Phase::Running | Phase::Ended);
+        self.require("stored", in_time && self.is_linerate)?;
+        self.transmit(&Message::Stored(stored));
         Ok(())
     }
 

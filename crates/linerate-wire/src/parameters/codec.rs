@@ -133,6 +133,9 @@ impl Parameters {
             if linerate.spin {
                 extension["spin"] = 1.into();
             }
+            if let Some(target) = &linerate.target {
+                extension["target"] = json!(target);
+            }
             map.insert("linerate".to_owned(), extension);
         }
         Value::Object(map).to_string().into_bytes()
@@ -197,6 +200,9 @@ fn read_extension(keys: &Keys<'_>) -> Option<Extension> {
         sample_ns: inner.count("sample_ns"),
         received_ns: inner.count("received_ns"),
         spin: inner.count("spin") == Some(1),
+        target: inner
+            .object("target")
+            .and_then(|target| serde_json::from_value(target.clone().into()).ok()),
     })
 }
 
@@ -264,6 +270,7 @@ mod tests {
                 sample_ns: None,
                 received_ns: None,
                 spin: false,
+                target: None,
             })
         );
     }

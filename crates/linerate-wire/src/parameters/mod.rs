@@ -9,6 +9,8 @@ mod codec;
 use linerate_model::plain_text::{PlainLines, PlainText};
 pub use linerate_model::plan::Protocol;
 
+use crate::extension::TargetAsked;
+
 /// Servers since 3.18 refuse parameters of more bytes (`MAX_PARAMS_JSON_STRING`); so do we.
 pub const MAX_PARAMETERS_BYTES: usize = 8192;
 /// iperf3's default block of a TCP test, also taken where a client names none.
@@ -36,6 +38,8 @@ pub struct Extension {
     pub received_ns: Option<u64>,
     /// The sender of datagrams polls the clock between them; 1 on the wire, or absent.
     pub spin: bool,
+    /// Where the server is to put what arrives, in a transfer of files.
+    pub target: Option<TargetAsked>,
 }
 
 /// The parameters of a test, as they stand on the wire. The fields are named after the keys.

@@ -49,6 +49,7 @@ fn greeting_server() -> ServerControl {
         version: 1,
         software: "".into(),
         udp_token: None,
+        target: None,
     };
     server.send_hello(hello).unwrap();
     server
@@ -533,6 +534,7 @@ fn ours_in_the_wrong_place_is_refused() {
         version: 1,
         software: "".into(),
         udp_token: None,
+        target: None,
     });
     for first in [
         pong.clone(),
@@ -663,6 +665,7 @@ fn a_record_is_held_to_what_was_asked_for() {
         version: 1,
         software: "".into(),
         udp_token: None,
+        target: None,
     };
     client
         .handle_input(&Message::Hello(hello).encode())

@@ -5,7 +5,7 @@ use linerate_model::record::PeerStream;
 use linerate_model::units::Nanos;
 use linerate_wire::control::{ClientControl, ServerControl, ServerEvent};
 use linerate_wire::cookie::Cookie;
-use linerate_wire::extension::{Hello, Message};
+use linerate_wire::extension::{Hello, Message, TargetAsked};
 use linerate_wire::frame;
 use linerate_wire::parameters::{Extension, MAX_PARAMETERS_BYTES, Parameters, Protocol};
 use linerate_wire::results::Results;
@@ -28,15 +28,21 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         "[ -~]{0,60}",
         any::<[Option<u64>; 2]>(),
         any::<bool>(),
+        prop::option::of(("[ -~]{0,60}", any::<[bool; 3]>())),
     ))
     .prop_map(|o| {
         o.map(
-            |(version, software, [sample_ns, received_ns], spin)| Extension {
+            |(version, software, [sample_ns, received_ns], spin, target)| Extension {
                 version,
                 software: software.into(),
                 sample_ns,
                 received_ns,
                 spin,
+                target: target.map(|(folder, [named, direct, keep])| TargetAsked {
+                    folder: named.then(|| folder.into()),
+                    direct,
+                    keep,
+                }),
             },
         )
     });
@@ -140,6 +146,7 @@ fn wire() -> impl Strategy<Value = Vec<u8>> {
         version: 1,
         software: "x".into(),
         udp_token: None,
+        target: None,
     });
     let messages = vec![
         hello.encode(),
@@ -227,7 +234,7 @@ proptest! {
             while let Some(event) = server.poll_event() {
                 let _ = match event {
                     ServerEvent::Parameters(_) => server.send_hello(
-                        Hello { version: 1, software: "".into(), udp_token: None }
+                        Hello { version: 1, software: "".into(), udp_token: None, target: None  }
                     ),
                     ServerEvent::Ping { n } => server.send_pong(n, Nanos(1), Nanos(2)),
                     ServerEvent::Ready => server.create_streams().and_then(|()| server.start_test()),

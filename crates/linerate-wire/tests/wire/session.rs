@@ -27,6 +27,7 @@ pub(crate) fn offer() -> Parameters {
         sample_ns: Some(10_000_000),
         received_ns: None,
         spin: false,
+        target: None,
     });
     Parameters {
         linerate,
@@ -140,6 +141,7 @@ impl Session {
                         version: 1,
                         software: software.into(),
                         udp_token: Some([9; 16]),
+                        target: None,
                     };
                     server.send_hello(hello).unwrap();
                 } else {
