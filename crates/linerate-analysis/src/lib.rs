@@ -36,5 +36,6 @@ pub mod round_trip;
 mod sending;
 pub mod statistics;
 pub mod time_budget;
+pub mod transfer;
 mod triage;
 pub mod waterfall;

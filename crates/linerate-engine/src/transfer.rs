@@ -46,7 +46,7 @@ pub trait Outlet: Send {
     /// Why the source gives no more.
     fn fill(&mut self) -> io::Result<Filled>;
     /// What is to be sent next.
-    fn bytes(&self) -> &[u8];
+    fn bytes(&mut self) -> &[u8];
     /// So many of them were.
     fn sent(&mut self, bytes: usize);
 }
@@ -101,7 +101,7 @@ pub struct Transfer {
     pub target: TargetAsked,
 }
 
-/// Opens the target that a client asks for, or says why not; `Debug` is for options.
+/// Opens the target that a client asks for, or says why not.
 #[derive(Clone)]
 pub struct Targets(pub Arc<dyn Fn(&TargetAsked) -> Result<Arc<dyn Target>, String> + Send + Sync>);
 

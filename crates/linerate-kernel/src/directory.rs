@@ -188,6 +188,15 @@ impl Directory {
         Ok(file)
     }
 
+    /// Opens a directory in this one; a link is none.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`, `EACCES`.
+    pub fn enter(&self, name: &OsStr) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        self.at(name, flags, 0).map(|file| Self(file.into()))
+    }
+
     /// Makes a directory in this one, with exactly this mode, and opens it.
     ///
     /// # Errors

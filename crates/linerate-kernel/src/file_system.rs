@@ -13,7 +13,7 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::units::Bytes;
 use rustix::fs::{
     Advice, AtFlags, FallocateFlags, OFlags, StatVfsMountFlags, StatxFlags, fadvise, fallocate,
-    fcntl_getfl, fcntl_setfl, fstatfs, fstatvfs, statx,
+    fcntl_getfl, fcntl_setfl, fstatfs, fstatvfs, statx, syncfs,
 };
 use rustix::io::Errno;
 
@@ -153,6 +153,14 @@ pub fn allocate(file: &File, size: Bytes) -> io::Result<bool> {
 /// None is known for a regular file.
 pub fn evict(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+/// Waits until all that was written to the file system of this descriptor is on its disk (`syncfs(2)`).
+///
+/// # Errors
+/// `EIO`, `ENOSPC`, `EDQUOT` of what could not be written since the descriptor was opened (Linux 5.8; earlier ones tell nothing).
+pub fn sync(descriptor: impl AsFd) -> io::Result<()> {
+    Ok(syncfs(descriptor)?)
 }
 
 /// How much of the begin of a file the page cache holds (`cachestat(2)`, Linux 6.5).

@@ -15,7 +15,7 @@ use crate::plain_text::{PlainLines, PlainText};
 use crate::plan::Plan;
 use crate::series::Series;
 use crate::tcp_info::TcpFacts;
-use crate::transfer::StageRecord;
+use crate::transfer::{CellRun, StageRecord};
 use crate::units::{Bytes, Nanos};
 
 /// The version of the record that this build writes; it reads this one and older ones.
@@ -139,6 +139,9 @@ pub struct RunRecord {
     /// Runs made after it to decide its findings, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counter_runs: Vec<CounterRun>,
+    /// Runs that tell the stages of a transfer apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<CellRun>,
     /// What the user calls the hosts, where the test was started from elsewhere (`test --from --to`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_names: Option<HostNames>,

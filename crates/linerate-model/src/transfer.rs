@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plain_text::PlainText;
+use crate::record::Outcome;
 use crate::units::{Bytes, Nanos};
 
 /// Samples of a ring that a record keeps at most.
@@ -125,6 +126,43 @@ pub struct RingSample {
     pub empty: Nanos,
     /// [`RingRecord::full`] until then.
     pub full: Nanos,
+}
+
+/// The test without one of its disks, or both, which tells what each stage of a transfer can do alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cell {
+    /// The source alone, without a network: what it reads is dropped.
+    Read,
+    /// Bytes from memory are sent, checked and dropped.
+    MemoryToMemory,
+    /// Files are sent, checked and dropped.
+    DiskToMemory,
+    /// Bytes from memory are written, into a file without a name.
+    MemoryToDisk,
+}
+
+/// A run of a cell: as many bytes as the transfer has, over as many streams.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellRun {
+    /// Which cell.
+    pub cell: Cell,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Bytes of files that the last stage took.
+    #[serde(default)]
+    pub bytes: Bytes,
+    /// From the beginning until the last of them was handed over, and on disk where there is one.
+    #[serde(default)]
+    pub time: Nanos,
+}
+
+impl CellRun {
+    /// Its rate, bit/s; absent where nothing moved.
+    pub fn rate(&self) -> Option<f64> {
+        let known = self.bytes.0 > 0 && self.time.0 > 0;
+        known.then(|| self.bytes.0 as f64 * 8e9 / self.time.0 as f64)
+    }
 }
 
 impl RingRecord {

@@ -65,6 +65,7 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
         ("time_budget", view.directions.iter().map(budget).collect()),
         ("expect", value(&view.expect)),
         ("precision", value(&view.precision)),
+        ("transfer", value(&view.transfer)),
         ("findings", value(&view.findings)),
         ("counter_tests", counter_tests(view)),
         ("counter_runs", value(&record.counter_runs)),

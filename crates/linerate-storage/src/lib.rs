@@ -1,7 +1,7 @@
 //! Block devices and files of this machine.
 //!
 //! [`stack`] says which devices a path is on and what these stand on, [`watch`] reads what the kernel counts of them,
-//! [`probe`] measures how fast a directory's disk is, and [`crash`] finds or makes what a power cut leaves of files.
+//! [`probe`] measures how fast a directory's disk is, [`transfer`] reads and writes the files of a copy between hosts, and [`crash`] finds or makes what a power cut leaves of files.
 //!
 //! What it is not: it judges nothing (that is for `linerate-explain`), prints nothing, and knows no other host.
 //!
@@ -21,6 +21,7 @@ mod error;
 pub mod place;
 pub mod probe;
 pub mod stack;
+pub mod transfer;
 pub mod watch;
 
 pub use error::StorageError;

@@ -207,6 +207,7 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
         }),
         notes: Vec::new(),
         counter_runs: Vec::new(),
+        cells: Vec::new(),
         host_names: None,
     };
     for role in [Role::Client, Role::Server] {

@@ -31,6 +31,7 @@ use crate::mesh::arguments::MeshArguments;
 use crate::prove::arguments::ProveArguments;
 use crate::report_files::ReportFiles;
 use crate::sweep::arguments::SweepArguments;
+use crate::transfer::TransferArguments;
 use crate::tune::arguments::TuneArguments;
 use crate::watch::WatchArguments;
 
@@ -150,6 +151,8 @@ pub(crate) struct TestArguments {
     /// Use the credential padding of iperf3 servers before 3.17
     #[arg(long)]
     pub(crate) use_pkcs1_padding: bool,
+    #[command(flatten)]
+    pub(crate) transfer: TransferArguments,
     /// After the test, run more tests that confirm or refute the verdict: another window, -P 4, pacing …
     #[arg(long)]
     pub(crate) counter_test: bool,
@@ -248,6 +251,9 @@ pub(crate) struct ServeArguments {
     /// Networks that may test, such as 192.0.2.0/24; may be repeated [default: all]
     #[arg(long, value_name = "NETWORK")]
     pub(crate) allow: Vec<Network>,
+    /// Take files of transfers (test --source --target) into this folder and those below it; may be repeated [default: none]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) allow_target: Vec<PathBuf>,
     /// On SIGTERM, give running tests this time to finish
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) grace: Nanos,

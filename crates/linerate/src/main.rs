@@ -40,6 +40,7 @@ mod signals;
 mod successive;
 mod sweep;
 mod test;
+mod transfer;
 mod tune;
 mod watch;
 

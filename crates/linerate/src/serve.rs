@@ -22,7 +22,7 @@ use crate::keep::{Keep, Kept};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::test::padding;
-use crate::{session_token, signals};
+use crate::{session_token, signals, transfer};
 
 /// Serves until it is stopped, or its one test is over, or nobody comes.
 pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Failure> {
@@ -52,6 +52,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         read_rate: arguments.read_rate.filter(|rate| rate.0 > 0),
         token: session_token::given()?,
         wait: arguments.wait,
+        targets: Some(transfer::targets(&arguments.allow_target)?),
         ..ServerOptions::default()
     };
     let errors = Outlet::of_errors(Printer::new())?;

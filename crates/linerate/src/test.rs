@@ -26,6 +26,7 @@ use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns};
 use crate::report_files::OpenFiles;
+use crate::transfer::Prepared;
 use crate::{between, rfc6349, session_token, signals};
 
 /// Runs what is asked.
@@ -60,14 +61,23 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     };
     let record_file = arguments.output.as_deref();
     let mut outputs = Outputs::open(arguments)?;
-    let mut live = Live::new(&request.plan, live_format, printer);
-    let ended = client::run(&request.plan, &options, signals.as_fd(), &mut |event| {
+    let mut plan = request.plan.clone();
+    let transfer = arguments.transfer.begin(&mut plan)?;
+    let options = ClientOptions {
+        transfer: transfer.as_ref().map(Prepared::whole),
+        ..options
+    };
+    let mut live = Live::new(&plan, live_format, printer);
+    let ended = client::run(&plan, &options, signals.as_fd(), &mut |event| {
         if matches!(event, Event::Ending) && runs == Runs::One {
             signals::release(&signals, &[signals::INTERRUPT]);
         }
         live.show(event);
     })?;
     let mut record = ended.record;
+    if let Some(transfer) = &transfer {
+        record.cells = transfer.cells(&record, &options, &signals);
+    }
     let lost = live.failed.take();
     let mut kept = Ok(());
     if runs != Runs::One {

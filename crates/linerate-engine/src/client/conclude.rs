@@ -302,6 +302,7 @@ impl Session<'_> {
             clock,
             notes: self.notes,
             counter_runs: Vec::new(),
+            cells: Vec::new(),
             host_names: None,
         };
         Ended { record, failure }

@@ -293,6 +293,7 @@ impl<'a> Session<'a> {
             clock: None,
             notes: Vec::new(),
             counter_runs: Vec::new(),
+            cells: Vec::new(),
             host_names: None,
         }
     }

@@ -16,3 +16,4 @@ pub(crate) mod slices;
 pub(crate) mod slow_start;
 pub(crate) mod stall;
 pub(crate) mod stretches;
+pub(crate) mod transfer;

@@ -5,9 +5,12 @@ mod asymmetric;
 mod bimodal;
 mod bufferbloat;
 mod cannot_tell;
+mod checksum;
 mod congested;
 mod congestion_control;
 mod cpu;
+mod disk_read;
+mod disk_write;
 mod early_slow_start_exit;
 mod ecn;
 mod ledger_imbalance;
@@ -25,9 +28,11 @@ mod receiver_application;
 mod reordering;
 mod send_buffer;
 mod sender_application;
+mod serial_copy;
 mod shaper;
 mod slow_start;
 mod small_mss;
+mod source_cached;
 mod stall;
 mod suppression;
 mod udp_path_loss;
@@ -44,8 +49,13 @@ use crate::facts::case::Case;
 type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.
-pub(crate) const RULES: [(&str, Rule); 34] = [
+pub(crate) const RULES: [(&str, Rule); 39] = [
     ("ledger-imbalance", ledger_imbalance::judge),
+    ("checksum", checksum::judge),
+    ("source-cached", source_cached::judge),
+    ("disk-read", disk_read::judge),
+    ("disk-write", disk_write::judge),
+    ("serial-copy", serial_copy::judge),
     ("mtu-black-hole", mtu_black_hole::judge),
     ("stall", stall::judge),
     ("udp-sender-short", udp_sender_short::judge),

@@ -3,7 +3,7 @@
 use linerate_model::finding::Finding;
 
 use crate::facts::case::Case;
-use crate::facts::{overtaking, repeats, slow_start};
+use crate::facts::{overtaking, repeats, slow_start, transfer};
 
 /// What keeps a finding from being said.
 enum Beside {
@@ -15,8 +15,22 @@ enum Beside {
 
 use Beside::{Fact, Rule};
 
+/// While a disk holds a transfer up, connections show what follows from it.
+const BY_A_DISK: Beside = Fact(transfer::is_the_answer);
+
 /// Findings, each with what explains the same better.
-const UNSAID: [(&str, &[Beside]); 5] = [
+const UNSAID: [(&str, &[Beside]); 16] = [
+    ("stall", &[BY_A_DISK]),
+    ("virtualisation-limit", &[BY_A_DISK]),
+    ("sender-cpu", &[BY_A_DISK]),
+    ("receiver-cpu", &[BY_A_DISK]),
+    ("receiver-application", &[BY_A_DISK]),
+    ("receive-window", &[BY_A_DISK]),
+    ("send-buffer", &[BY_A_DISK]),
+    ("sender-application", &[BY_A_DISK]),
+    ("bimodal", &[BY_A_DISK]),
+    ("rate-capped", &[BY_A_DISK]),
+    ("slow-start", &[BY_A_DISK]),
     // A round trip that stepped with the path is no queue.
     ("shaper", &[Rule("policer"), Rule("path-change")]),
     (
@@ -34,6 +48,7 @@ const UNSAID: [(&str, &[Beside]); 5] = [
             Rule("congestion-control"),
             Fact(slow_start::filled_late),
             Fact(slow_start::is_the_answer),
+            BY_A_DISK,
         ],
     ),
     // Each of these makes a rate waver.
@@ -52,6 +67,7 @@ const UNSAID: [(&str, &[Beside]); 5] = [
             Fact(|case| overtaking::seen_often(case).is_some()),
             Fact(slow_start::filled_late),
             Fact(|case| slow_start::most_of_the_run(case).is_some()),
+            BY_A_DISK,
         ],
     ),
     // There is a reason.
@@ -63,6 +79,7 @@ const UNSAID: [(&str, &[Beside]); 5] = [
             Rule("ecn"),
             Fact(|case| overtaking::seen_often(case).is_some()),
             Fact(|case| slow_start::most_of_the_run(case).is_some()),
+            BY_A_DISK,
         ],
     ),
 ];

@@ -257,6 +257,7 @@ impl<'a> Sent<'a> {
             clock: None,
             notes: Vec::new(),
             counter_runs: Vec::new(),
+            cells: Vec::new(),
             host_names: None,
         })
     }

@@ -179,7 +179,6 @@ fn observation(readings: &Readings<'_>) -> Option<Observation> {
         interfaces: Vec::new(),
         counters: Series::default(),
         protocol_growth: BTreeMap::new(),
-        stage: None,
         sampling: Sampling::default(),
         connections: vec![connection(sockets, last.1)?],
         notes: Vec::new(),

@@ -93,6 +93,7 @@ impl Observation {
             clock: None,
             notes: Vec::new(),
             counter_runs: Vec::new(),
+            cells: Vec::new(),
             host_names: None,
         })
     }

@@ -4,7 +4,7 @@ use linerate_model::plan::Protocol;
 
 use super::layout::{self, Page};
 use super::style::Style;
-use super::{chart, figures, header, limits, questions, way};
+use super::{chart, figures, header, limits, questions, transfer, way};
 use crate::view::{DirectionView, RunView};
 use crate::words;
 
@@ -27,6 +27,7 @@ fn written(view: &RunView, style: Style, others: usize) -> String {
     let mut page = Page::of_width(style.text_columns());
     header::headline(&mut page, view);
     rates(&mut page, view);
+    transfer::write(&mut page, view);
     questions::write(&mut page, view);
     page.gap();
     let left_out = super::verdict(&mut page, view, Some(others));

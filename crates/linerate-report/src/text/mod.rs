@@ -15,6 +15,7 @@ mod line;
 pub(crate) mod questions;
 mod streams;
 mod style;
+mod transfer;
 
 use linerate_model::finding::Severity;
 use linerate_model::record::Flow;
@@ -48,6 +49,7 @@ pub fn one_line(view: &RunView) -> String {
 fn page(view: &RunView, style: Style, each_stream: bool) -> String {
     let mut page = Page::of_width(style.text_columns());
     header::write(&mut page, view);
+    transfer::write(&mut page, view);
     for direction in &view.directions {
         page.gap();
         chart::write(&mut page, style, direction, chart::HEIGHT);

@@ -12,6 +12,7 @@ mod summary;
 use linerate_analysis::evidence::Evidence;
 use linerate_analysis::judgement::Judgement;
 use linerate_analysis::ledger::DirectionLedger;
+use linerate_analysis::transfer::Transfer;
 use linerate_model::clock::ClockPair;
 use linerate_model::counter_test::Diagnosis;
 use linerate_model::finding::Finding;
@@ -63,6 +64,9 @@ pub struct RunView {
     pub expect: Option<Judgement>,
     /// Whether the rate is known as well as was asked for; absent where nothing was.
     pub precision: Option<PrecisionView>,
+    /// What became of files; absent where none were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
     /// What was found, the verdict first.
     pub findings: Vec<Finding>,
     /// How likely each cause is by the runs that followed; absent where none did.
@@ -135,6 +139,7 @@ impl RunView {
             summary: SummaryView::of(record, &directions),
             expect: Judgement::of(evidence),
             precision: PrecisionView::of(evidence),
+            transfer: Transfer::of(evidence.record),
             findings: findings.to_vec(),
             diagnosis: None,
             ledger: LedgerView::of(evidence),

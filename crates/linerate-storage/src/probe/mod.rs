@@ -5,7 +5,7 @@ mod error;
 pub mod fio;
 mod load;
 mod meter;
-mod noise;
+pub(crate) mod noise;
 mod place;
 mod ring_load;
 mod scratch;

@@ -6,12 +6,12 @@ const LANES: usize = 8;
 /// Marsaglia's xorshift64 (Journal of Statistical Software 8(14), 2003), eight of them in turn. Enough to be
 /// incompressible; no secret.
 #[derive(Debug, Clone)]
-pub(super) struct Noise {
+pub(crate) struct Noise {
     lanes: [u64; LANES],
 }
 
 impl Noise {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut state = seed;
         Self {
             lanes: std::array::from_fn(|_| split_mix(&mut state).max(1)),
@@ -27,7 +27,7 @@ impl Noise {
     }
 
     /// Fills a block.
-    pub(super) fn fill(&mut self, block: &mut [u8]) {
+    pub(crate) fn fill(&mut self, block: &mut [u8]) {
         let (parts, rest) = block.as_chunks_mut::<{ LANES * 8 }>();
         for part in parts {
             *part = self.part();

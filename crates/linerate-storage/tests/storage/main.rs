@@ -2,3 +2,4 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
 
 mod beside_fio;
+mod transfer;

@@ -1,0 +1,55 @@
+//! `disk-write`: in a transfer of files, the streams waited for the target, or it could not be written.
+//!
+//! First cause: half of the time or more the receiving ring was full while a stream waited for room, or everything had arrived
+//! and the target wrote and synced what it held.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::facts::case::{Case, capital};
+use crate::facts::transfer::{self, Held};
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let found = transfer::of(case)?;
+    let host = capital(&case.receiving_host());
+    let place = transfer::place(&found.target);
+    if let Some(error) = &found.target.error {
+        let sentence = format!(
+            "{host} could not go on writing {place} after {} in {} whole files: {error}",
+            found.bytes,
+            words::count(found.files)
+        );
+        return case.finding("disk-write", Severity::Limit, sentence).done();
+    }
+    if transfer::held(&found) != Some(Held::Write) {
+        return None;
+    }
+    let (share, fsync) = (
+        found.time.share(found.time.target_ns),
+        found.time.share(found.time.fsync_ns),
+    );
+    let synced = if fsync >= 0.05 {
+        format!(", {} of it for the fsync at the end", words::percent(fsync))
+    } else {
+        String::new()
+    };
+    let sentence = format!(
+        "Writing limited the transfer: {} of the time went by waiting for {host}'s {place}{synced}; it took {}{}{}",
+        words::percent(share),
+        words::rate(found.on_disk_bps.unwrap_or(found.handed_over_bps)),
+        transfer::each_file(&found.target),
+        transfer::alone(&found),
+    );
+    case.finding("disk-write", Severity::Limit, sentence)
+        .receiver(
+            "time that streams or the end waited for the target, share",
+            share,
+        )
+        .receiver("time of the fsync at the end, share", fsync)
+        .receiver(
+            "time beside writing, each file, ns",
+            found.target.opening_ns_per_file.map(|each| each.0),
+        )
+        .share(share)
+        .done()
+}

@@ -1,0 +1,99 @@
+//! What became of the files of a transfer: two rates, who held it up, and what each stage does alone.
+
+use linerate_analysis::transfer::{Stage, Transfer};
+use linerate_model::transfer::{Cell, Medium};
+use linerate_model::units::Nanos;
+
+use super::layout::Page;
+use crate::view::RunView;
+use crate::words;
+
+pub(super) fn write(page: &mut Page, view: &RunView) {
+    let Some(transfer) = &view.transfer else {
+        return;
+    };
+    page.entry("Files", &files(transfer));
+    page.entry("On disk", &rates(transfer));
+    page.entry("Held up by", &time(transfer));
+    if !transfer.cells.is_empty() {
+        page.entry("Alone", &cells(transfer));
+    }
+}
+
+fn files(transfer: &Transfer) -> String {
+    let sums = match transfer.checksums_agree {
+        Some(true) => "; checksums agree",
+        Some(false) => "; CHECKSUMS DIFFER",
+        None => "; not complete",
+    };
+    let left_out = match transfer.source.left_out {
+        0 => String::new(),
+        some => format!(
+            "; {} links and special files were left out",
+            words::count(some)
+        ),
+    };
+    let number = match transfer.files {
+        1 => "1 file".to_owned(),
+        some => format!("{} files", words::count(some)),
+    };
+    format!(
+        "{} in {number}, from {} to {}{sums}{left_out}",
+        transfer.bytes,
+        place(&transfer.source),
+        place(&transfer.target)
+    )
+}
+
+fn place(stage: &Stage) -> String {
+    let Medium::Disk(place) = &stage.medium else {
+        return "memory".to_owned();
+    };
+    let how = if place.direct { "direct" } else { "page cache" };
+    let on = [&place.device, &place.file_system].into_iter().flatten();
+    let on: Vec<&str> = on.map(|word| word.as_str()).chain([how]).collect();
+    format!("{} ({})", place.path, on.join(", "))
+}
+
+fn rates(transfer: &Transfer) -> String {
+    let handed_over = format!(
+        "handed over {} in {}",
+        rate(transfer.handed_over_bps),
+        transfer.handed_over_ns
+    );
+    match transfer.on_disk_bps.zip(transfer.on_disk_ns) {
+        Some((bps, time)) => format!("{} in {time}; {handed_over}", rate(bps)),
+        None => handed_over,
+    }
+}
+
+fn time(transfer: &Transfer) -> String {
+    let time = &transfer.time;
+    let share = |part: Nanos| words::percent(time.share(part));
+    format!(
+        "source {}, network {}, target {} (fsync at the end {}), nobody alone {}",
+        share(time.source_ns),
+        share(time.network_ns),
+        share(time.target_ns),
+        share(time.fsync_ns),
+        share(time.rest_ns)
+    )
+}
+
+fn cells(transfer: &Transfer) -> String {
+    let cells = transfer.cells.iter().map(|one| {
+        let name = match one.cell {
+            Cell::Read => "reading",
+            Cell::MemoryToMemory => "network",
+            Cell::DiskToMemory => "reading and network",
+            Cell::MemoryToDisk => "network and writing",
+        };
+        let found = one.rate_bps.map_or_else(|| "failed".to_owned(), rate);
+        format!("{name} {found}")
+    });
+    cells.collect::<Vec<_>>().join(", ")
+}
+
+fn rate(bps: f64) -> String {
+    words::rate(words::whole(bps))
+}

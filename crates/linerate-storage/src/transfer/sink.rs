@@ -1,0 +1,258 @@
+//! The files of a target: made below its folder and nowhere else, written in any order, whole when all their bytes are there.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use linerate_kernel::directory::Directory;
+use linerate_kernel::{clock, file_system};
+
+use super::frame::{Header, Kind};
+use super::ring::Piece;
+use super::{ALIGNMENT, Access, PIECE, place};
+
+/// Files that are open at once, at most: a source sends one after the other, over few streams.
+const MOST_OPEN: usize = 4096;
+/// Folders that are kept open.
+const FOLDERS_KEPT: usize = 256;
+/// So many files get an fsync each at the end; more get one `syncfs` of their file system.
+const SYNCED_ONE_BY_ONE: usize = 16;
+
+/// A file that is being written.
+#[derive(Debug)]
+struct Written {
+    size: u64,
+    /// Bytes that have not come.
+    left: AtomicU64,
+    file: OnceLock<Result<(File, AtomicBool), (String, i32)>>,
+}
+
+/// Where files go.
+#[derive(Debug)]
+pub(super) struct Sink {
+    folder: Directory,
+    /// Files get no names.
+    nameless: bool,
+    access: Access,
+    files: Mutex<HashMap<u32, Arc<Written>>>,
+    folders: Mutex<HashMap<Vec<u8>, Arc<Directory>>>,
+    /// Files that are whole, for the end, and how many more there are.
+    whole: Mutex<(Vec<File>, u64)>,
+    /// A large file was written by the page cache.
+    pub(super) buffered: AtomicBool,
+    pub(super) moving_ns: AtomicU64,
+    pub(super) opening_ns: AtomicU64,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sink {
+    pub(super) fn new(folder: Directory, access: Access, nameless: bool) -> Self {
+        Self {
+            folder,
+            nameless,
+            access,
+            files: Mutex::default(),
+            folders: Mutex::default(),
+            whole: Mutex::default(),
+            buffered: AtomicBool::new(false),
+            moving_ns: AtomicU64::new(0),
+            opening_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Writes a piece; whether its file is whole now.
+    pub(super) fn write(&self, piece: &mut Piece) -> io::Result<bool> {
+        let header = piece.header;
+        if header.kind == Kind::Folder {
+            if !self.nameless {
+                self.timed(&self.opening_ns, || self.enter(&piece.name).map(drop))?;
+            }
+            return Ok(false);
+        }
+        let written = self.timed(&self.opening_ns, || self.open(&header, &piece.name))?;
+        let Some(Ok((file, direct))) = written.file.get() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        self.timed(&self.moving_ns, || self.write_at(file, direct, piece))?;
+        let length = u64::from(header.length);
+        let left = written
+            .left
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
+                left.checked_sub(length)
+            });
+        match left {
+            Ok(left) if left == length => {
+                self.timed(&self.opening_ns, || self.finish(&header, &written))?;
+                Ok(true)
+            }
+            Ok(_) => Ok(false),
+            Err(_) => Err(io::Error::other("a part of it came twice")),
+        }
+    }
+
+    fn timed<T>(&self, sum: &AtomicU64, work: impl FnOnce() -> T) -> T {
+        let began = clock::monotonic();
+        let done = work();
+        sum.fetch_add(clock::monotonic().since(began).0, Ordering::AcqRel);
+        done
+    }
+
+    /// The file of a piece, made by whoever has its first piece.
+    fn open(&self, header: &Header, name: &[u8]) -> io::Result<Arc<Written>> {
+        let mut files = held(&self.files);
+        if !files.contains_key(&header.file) && files.len() >= MOST_OPEN {
+            let error = format!("more than {MOST_OPEN} files were begun and not ended");
+            return Err(io::Error::other(error));
+        }
+        let written = files.entry(header.file).or_insert_with(|| {
+            Arc::new(Written {
+                size: header.size,
+                left: AtomicU64::new(header.size),
+                file: OnceLock::new(),
+            })
+        });
+        let written = Arc::clone(written);
+        drop(files);
+        if written.size != header.size {
+            return Err(io::Error::other(
+                "its size changed between two of its parts",
+            ));
+        }
+        let made = written.file.get_or_init(|| {
+            let file = self.make(name);
+            let file =
+                file.map_err(|error| (error.to_string(), error.raw_os_error().unwrap_or(0)))?;
+            let large = header.size >= PIECE as u64;
+            let direct = large && self.access == Access::Direct && place::make_direct(&file);
+            if large && !direct {
+                self.buffered.store(true, Ordering::Release);
+            }
+            Ok((file, AtomicBool::new(direct)))
+        });
+        match made {
+            Ok(_) => Ok(written),
+            Err((error, errno)) => {
+                let kind = io::Error::from_raw_os_error(*errno).kind();
+                Err(io::Error::new(kind, error.clone()))
+            }
+        }
+    }
+
+    fn make(&self, name: &[u8]) -> io::Result<File> {
+        if self.nameless {
+            return self.folder.nameless(0o600);
+        }
+        let slash = name.iter().rposition(|byte| *byte == b'/');
+        match slash {
+            None => self.folder.make(OsStr::from_bytes(name), 0o600),
+            Some(slash) => {
+                let folder = self.enter(&name[..slash])?;
+                folder.make(OsStr::from_bytes(&name[slash + 1..]), 0o600)
+            }
+        }
+    }
+
+    /// A folder below the target, entered part by part, made where it is missing.
+    fn enter(&self, name: &[u8]) -> io::Result<Arc<Directory>> {
+        if let Some(known) = held(&self.folders).get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let mut folder = Arc::new(self.folder.share()?);
+        for part in name.split(|byte| *byte == b'/').map(OsStr::from_bytes) {
+            let entered = match folder.enter(part) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    match folder.make_directory(part, 0o755) {
+                        // Another thread was faster.
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                            folder.enter(part)
+                        }
+                        made => made,
+                    }
+                }
+                entered => entered,
+            };
+            folder = Arc::new(entered?);
+        }
+        let mut folders = held(&self.folders);
+        if folders.len() >= FOLDERS_KEPT {
+            folders.clear();
+        }
+        folders.insert(name.to_owned(), Arc::clone(&folder));
+        Ok(folder)
+    }
+
+    /// Writes a piece where it belongs; directly, the end of a file is written to the next multiple of the alignment.
+    fn write_at(&self, file: &File, direct: &AtomicBool, piece: &mut Piece) -> io::Result<()> {
+        let (offset, length) = (piece.header.offset, piece.header.length as usize);
+        let mut is_direct = direct.load(Ordering::Acquire);
+        let mut done = 0;
+        while done < length {
+            let to = if is_direct {
+                length.next_multiple_of(ALIGNMENT)
+            } else {
+                length
+            };
+            match file.write_at(&piece.room.bytes()[done..to], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => done += bytes,
+                Err(error) if is_direct && error.kind() == io::ErrorKind::InvalidInput => {
+                    file_system::set_direct(file, false)?;
+                    direct.store(false, Ordering::Release);
+                    self.buffered.store(true, Ordering::Release);
+                    is_direct = false;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// All bytes of a file are there.
+    fn finish(&self, header: &Header, written: &Written) -> io::Result<()> {
+        held(&self.files).remove(&header.file);
+        let Some(Ok((file, _))) = written.file.get() else {
+            return Ok(());
+        };
+        if header.size % ALIGNMENT as u64 != 0 && header.size >= PIECE as u64 {
+            file.set_len(header.size)?;
+        }
+        if !self.nameless {
+            file.set_permissions(Permissions::from_mode(header.mode & 0o777))?;
+        }
+        let mut whole = held(&self.whole);
+        if whole.0.len() < SYNCED_ONE_BY_ONE {
+            whole.0.push(file.try_clone()?);
+        } else {
+            whole.1 += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is on disk; how many files are not whole.
+    pub(super) fn sync(&self) -> io::Result<usize> {
+        let (files, more) = std::mem::take(&mut *held(&self.whole));
+        if more > 0 {
+            file_system::sync(self.folder.readable()?)?;
+        } else {
+            for file in &files {
+                file.sync_all()?;
+            }
+            if !self.nameless {
+                self.folder.sync()?;
+                for folder in held(&self.folders).values() {
+                    folder.sync()?;
+                }
+            }
+        }
+        Ok(held(&self.files).len())
+    }
+}
