@@ -29,8 +29,11 @@ pub(crate) fn of(case: &Case<'_>) -> Option<Transfer> {
     Transfer::of(case.record())
 }
 
-/// The stage that held a transfer up; absent where it was the network, or nobody alone.
+/// The stage that held a transfer up; absent where it was the network, and where a stage failed.
 pub(crate) fn held(transfer: &Transfer) -> Option<Held> {
+    if transfer.source.error.is_some() || transfer.target.error.is_some() {
+        return None;
+    }
     let time = &transfer.time;
     let [source, network, target, fsync] = [
         time.source_ns,

@@ -11,11 +11,12 @@ use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let found = transfer::of(case)?;
-    let host = capital(&case.sending_host());
+    let host = case.sending_host();
     let place = transfer::place(&found.source);
     if let Some(error) = &found.source.error {
         let sentence = format!(
-            "{host} could not go on reading {place} after {}: {error}",
+            "{} could not go on reading {place} after {}: {error}",
+            capital(&host),
             found.source.bytes
         );
         return case.finding("disk-read", Severity::Limit, sentence).done();

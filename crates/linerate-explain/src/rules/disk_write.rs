@@ -11,13 +11,17 @@ use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let found = transfer::of(case)?;
-    let host = capital(&case.receiving_host());
+    let host = case.receiving_host();
     let place = transfer::place(&found.target);
     if let Some(error) = &found.target.error {
         let sentence = format!(
-            "{host} could not go on writing {place} after {} in {} whole files: {error}",
+            "{} could not go on writing {place}: {error}; {} were written, {} whole",
+            capital(&host),
             found.bytes,
-            words::count(found.files)
+            match found.files {
+                1 => "1 file is".to_owned(),
+                some => format!("{} files are", words::count(some)),
+            }
         );
         return case.finding("disk-write", Severity::Limit, sentence).done();
     }

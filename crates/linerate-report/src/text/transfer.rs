@@ -71,12 +71,11 @@ fn time(transfer: &Transfer) -> String {
     let time = &transfer.time;
     let share = |part: Nanos| words::percent(time.share(part));
     format!(
-        "source {}, network {}, target {} (fsync at the end {}), nobody alone {}",
+        "source {}, network {}, target {} (fsync at the end {})",
         share(time.source_ns),
         share(time.network_ns),
         share(time.target_ns),
-        share(time.fsync_ns),
-        share(time.rest_ns)
+        share(time.fsync_ns)
     )
 }
 

@@ -101,6 +101,8 @@ mod session_token;
 #[cfg(test)]
 mod star;
 #[cfg(test)]
+mod transfer;
+#[cfg(test)]
 mod tune;
 #[cfg(test)]
 mod verdict;
