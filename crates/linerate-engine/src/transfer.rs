@@ -102,8 +102,11 @@ pub struct Transfer {
 }
 
 /// Opens the target that a client asks for, or says why not.
+pub type OpenTarget = dyn Fn(&TargetAsked) -> Result<Arc<dyn Target>, String> + Send + Sync;
+
+/// What a server does for clients that ask for a target.
 #[derive(Clone)]
-pub struct Targets(pub Arc<dyn Fn(&TargetAsked) -> Result<Arc<dyn Target>, String> + Send + Sync>);
+pub struct Targets(pub Arc<OpenTarget>);
 
 /// Memory of a target, from its opening to its end: its ring and what its threads and streams hold beside it.
 pub const TARGET_BYTES: usize = 96 << 20;

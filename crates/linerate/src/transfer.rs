@@ -184,7 +184,7 @@ impl Prepared {
     }
 }
 
-/// What a server takes: anything into memory, files only into these folders and those below them.
+/// What a server takes: files into these folders and those below them, and where there is one, also bytes that it only checks.
 pub(crate) fn targets(folders: &[PathBuf]) -> Result<Targets, Failure> {
     let folders: Result<Vec<PathBuf>, Failure> = folders
         .iter()
@@ -198,16 +198,16 @@ pub(crate) fn targets(folders: &[PathBuf]) -> Result<Targets, Failure> {
 }
 
 fn open(asked: &TargetAsked, allowed: &[PathBuf]) -> Result<Arc<dyn engine::Target>, String> {
-    let Some(name) = &asked.folder else {
-        let target = Target::in_memory().map_err(|error| error.to_string())?;
-        return Ok(Arc::new(IntoStorage(target)));
-    };
     if allowed.is_empty() {
         return Err(
             "it takes no files: `linerate serve --allow-target FOLDER` names where it may"
                 .to_owned(),
         );
     }
+    let Some(name) = &asked.folder else {
+        let target = Target::in_memory().map_err(|error| error.to_string())?;
+        return Ok(Arc::new(IntoStorage(target)));
+    };
     let path = Path::new(name.as_str());
     let refused =
         || format!("{name} is not in a folder that its operator allowed (--allow-target)");

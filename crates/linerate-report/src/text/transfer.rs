@@ -1,6 +1,7 @@
 //! What became of the files of a transfer: two rates, who held it up, and what each stage does alone.
 
 use linerate_analysis::transfer::{Stage, Transfer};
+use linerate_model::plain_text::PlainText;
 use linerate_model::transfer::{Cell, Medium};
 use linerate_model::units::Nanos;
 
@@ -51,7 +52,7 @@ fn place(stage: &Stage) -> String {
     };
     let how = if place.direct { "direct" } else { "page cache" };
     let on = [&place.device, &place.file_system].into_iter().flatten();
-    let on: Vec<&str> = on.map(|word| word.as_str()).chain([how]).collect();
+    let on: Vec<&str> = on.map(PlainText::as_str).chain([how]).collect();
     format!("{} ({})", place.path, on.join(", "))
 }
 

@@ -23,7 +23,7 @@ pub const PIECE: usize = 1 << 20;
 /// What a ring holds at most, bytes.
 pub const RING: usize = 64 << 20;
 /// Threads that read, or write.
-const THREADS: usize = 4;
+const THREADS: u32 = 4;
 /// Direct I/O wants buffers, offsets and lengths at multiples of this, bytes, or of less.
 const ALIGNMENT: usize = 4096;
 

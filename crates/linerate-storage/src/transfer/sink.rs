@@ -49,6 +49,14 @@ pub(super) struct Sink {
     pub(super) opening_ns: AtomicU64,
 }
 
+/// Adds the time of some work.
+fn timed<T>(sum: &AtomicU64, work: impl FnOnce() -> T) -> T {
+    let began = clock::monotonic();
+    let done = work();
+    sum.fetch_add(clock::monotonic().since(began).0, Ordering::AcqRel);
+    done
+}
+
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -73,15 +81,15 @@ impl Sink {
         let header = piece.header;
         if header.kind == Kind::Folder {
             if !self.nameless {
-                self.timed(&self.opening_ns, || self.enter(&piece.name).map(drop))?;
+                timed(&self.opening_ns, || self.enter(&piece.name).map(drop))?;
             }
             return Ok(false);
         }
-        let written = self.timed(&self.opening_ns, || self.open(&header, &piece.name))?;
+        let written = timed(&self.opening_ns, || self.open(&header, &piece.name))?;
         let Some(Ok((file, direct))) = written.file.get() else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        self.timed(&self.moving_ns, || self.write_at(file, direct, piece))?;
+        timed(&self.moving_ns, || self.write_at(file, direct, piece))?;
         let length = u64::from(header.length);
         let left = written
             .left
@@ -90,19 +98,12 @@ impl Sink {
             });
         match left {
             Ok(left) if left == length => {
-                self.timed(&self.opening_ns, || self.finish(&header, &written))?;
+                timed(&self.opening_ns, || self.finish(&header, &written))?;
                 Ok(true)
             }
             Ok(_) => Ok(false),
             Err(_) => Err(io::Error::other("a part of it came twice")),
         }
-    }
-
-    fn timed<T>(&self, sum: &AtomicU64, work: impl FnOnce() -> T) -> T {
-        let began = clock::monotonic();
-        let done = work();
-        sum.fetch_add(clock::monotonic().since(began).0, Ordering::AcqRel);
-        done
     }
 
     /// The file of a piece, made by whoever has its first piece.
@@ -222,7 +223,7 @@ impl Sink {
         let Some(Ok((file, _))) = written.file.get() else {
             return Ok(());
         };
-        if header.size % ALIGNMENT as u64 != 0 && header.size >= PIECE as u64 {
+        if !header.size.is_multiple_of(ALIGNMENT as u64) && header.size >= PIECE as u64 {
             file.set_len(header.size)?;
         }
         if !self.nameless {

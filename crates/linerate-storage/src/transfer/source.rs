@@ -158,13 +158,13 @@ impl Source {
             .began_ns
             .store(clock::monotonic().0, Ordering::Release);
         self.0.ring.begin();
-        self.0.running.store(THREADS, Ordering::Release);
+        self.0.running.store(THREADS as usize, Ordering::Release);
         for number in 0..THREADS {
             let shared = Arc::clone(&self.0);
             let made = std::thread::Builder::new()
                 .name(format!("source {number}"))
                 .stack_size(256 << 10)
-                .spawn(move || shared.read(number));
+                .spawn(move || shared.read(u64::from(number)));
             if let Err(error) = made {
                 let errno = error.raw_os_error().unwrap_or(0);
                 self.0
@@ -207,7 +207,7 @@ impl Source {
             left_out: shared.left_out,
             bytes: Bytes(load(&shared.bytes_read)),
             piece: Bytes(PIECE as u64),
-            threads: THREADS as u32,
+            threads: THREADS,
             moving: Nanos(load(&shared.moving_ns)),
             opening: Nanos(load(&shared.opening_ns)),
             began: Nanos(load(&shared.began_ns)),
@@ -228,9 +228,9 @@ pub(super) fn checksum(sum: &Mutex<u128>) -> PlainText {
 
 impl Shared {
     /// A thread that reads.
-    fn read(&self, number: usize) {
+    fn read(&self, number: u64) {
         let mut open: Option<(usize, File, bool)> = None;
-        let mut noise = Noise::new(clock::monotonic().0 ^ number as u64);
+        let mut noise = Noise::new(clock::monotonic().0 ^ number);
         while let Some((index, offset)) = self.next() {
             let entry = &self.entries[index];
             let left = entry.size - offset;
@@ -259,7 +259,7 @@ impl Shared {
                 kind: entry.kind,
                 name: 0,
                 file: u32::try_from(index).unwrap_or(u32::MAX),
-                length: length as u32,
+                length: u32::try_from(length).unwrap_or(u32::MAX),
                 offset,
                 size: entry.size,
                 mode: entry.mode,

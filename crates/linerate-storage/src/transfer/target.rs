@@ -98,7 +98,7 @@ impl Target {
             .began_ns
             .store(clock::monotonic().0, Ordering::Release);
         self.0.ring.begin();
-        self.0.running.store(THREADS, Ordering::Release);
+        self.0.running.store(THREADS as usize, Ordering::Release);
         for number in 0..THREADS {
             let shared = Arc::clone(&self.0);
             let made = std::thread::Builder::new()
@@ -176,7 +176,7 @@ impl Target {
             left_out: 0,
             bytes: Bytes(load(&shared.bytes)),
             piece: Bytes(PIECE as u64),
-            threads: THREADS as u32,
+            threads: THREADS,
             moving: Nanos(time(|sink| &sink.moving_ns)),
             opening: Nanos(time(|sink| &sink.opening_ns)),
             began: Nanos(load(&shared.began_ns)),

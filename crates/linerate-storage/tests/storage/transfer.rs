@@ -78,7 +78,9 @@ fn copy(
 }
 
 fn bytes(length: usize) -> Vec<u8> {
-    (0..length).map(|at| (at * 31 + at / 251) as u8).collect()
+    (0..length)
+        .map(|at| u8::try_from((at * 31 + at / 251) % 251).unwrap())
+        .collect()
 }
 
 #[test]
@@ -235,9 +237,9 @@ fn give(target: &Target, mut stream: &[u8]) -> Result<(), String> {
 fn part(file: u32, name: &str, data: &[u8]) -> Vec<u8> {
     let header = Header {
         kind: Kind::Part,
-        name: name.len() as u16,
+        name: u16::try_from(name.len()).unwrap(),
         file,
-        length: data.len() as u32,
+        length: u32::try_from(data.len()).unwrap(),
         offset: 0,
         size: data.len() as u64,
         mode: 0o644,

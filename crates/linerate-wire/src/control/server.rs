@@ -15,6 +15,10 @@ use crate::state::State;
 
 /// What a client said.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a session has one of them at a time, and one in all that is large"
+)]
 pub enum ServerEvent {
     /// What the client asks for; [`Parameters::check`] was not called yet. Where
     /// [`Parameters::linerate`] is set, `send_hello` may answer it.

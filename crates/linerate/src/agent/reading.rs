@@ -133,6 +133,9 @@ fn tested(test: TestArguments) -> Result<Load, Refusal> {
     if test.username.is_some() || test.public_key.is_some() || !test.files.is_empty() {
         return Err(never("it names a file or a user of this host"));
     }
+    if test.transfer.source.is_some() || test.transfer.target.is_some() {
+        return Err(never("it sends files of this host"));
+    }
     if test.output.as_deref().is_some_and(|path| !goes_back(path)) {
         return Err(never("it writes a file of this host"));
     }
@@ -180,6 +183,9 @@ fn has_option(ask: &Ask, name: &str) -> bool {
 fn served(serve: &ServeArguments, says_how_long: bool) -> Result<Load, Refusal> {
     if serve.output.is_some() || serve.private_key.is_some() || serve.users.is_some() {
         return Err(never("it names a file of this host"));
+    }
+    if !serve.allow_target.is_empty() {
+        return Err(never("it takes files into a folder of this host"));
     }
     if !serve.allow.is_empty() {
         return Err(never("the host's law says whom its server allows"));
@@ -312,6 +318,7 @@ mod tests {
             "test 10.0.0.7 --output=/etc/passwd",
             "test 10.0.0.7 -o out-0",
             "test 10.0.0.7 --html /tmp/x",
+            "test 10.0.0.7 --source /etc/shadow --target /tmp",
             "test 10.0.0.7 --rsa-public-key-path /etc/shadow --username x",
             "test ssh://10.0.0.7",
             "test --from a --to b",
@@ -336,6 +343,8 @@ mod tests {
         for line in [
             "serve -o /tmp/x",
             "serve --allow 0.0.0.0/0",
+            "serve --allow-target /root/.ssh",
+            "serve --allow-target=/root/.ssh",
             "serve --rsa-private-key-path /k --authorized-users-path /u",
         ] {
             read(&with_token(line)).unwrap_err();
