@@ -18,6 +18,7 @@ pub fn run(data: &[u8]) {
         sample_ns: None,
         received_ns: Some(20_000_000),
         spin: false,
+        target: None,
     });
     let parameters = Parameters {
         linerate,

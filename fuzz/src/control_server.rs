@@ -25,6 +25,7 @@ pub fn run(data: &[u8]) {
                             version: 1,
                             software,
                             udp_token: None,
+                            target: None,
                         })
                     } else {
                         server.create_streams().and_then(|()| server.start_test())

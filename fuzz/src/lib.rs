@@ -22,6 +22,7 @@ pub mod results;
 pub mod scenario;
 pub mod sweep;
 pub mod transcript;
+pub mod transfer_frame;
 pub mod udp_header;
 pub mod watch_plan;
 
@@ -62,6 +63,7 @@ targets![
     scenario,
     sweep,
     transcript,
+    transfer_frame,
     udp_header,
     watch_plan,
 ];

@@ -135,7 +135,7 @@ impl Transfer {
 
 impl Stage {
     fn of(stage: &StageRecord) -> Self {
-        let work = stage.moving.0 + stage.opening.0;
+        let work = stage.moving.0.saturating_add(stage.opening.0);
         let is_disk = matches!(stage.medium, Medium::Disk(_));
         Self {
             medium: stage.medium.clone(),

@@ -168,6 +168,7 @@ impl CellRun {
 impl RingRecord {
     /// The time that it is known for.
     pub const fn time(&self) -> Nanos {
-        Nanos(self.empty.0 + self.full.0 + self.between.0)
+        let idle = self.empty.0.saturating_add(self.full.0);
+        Nanos(idle.saturating_add(self.between.0))
     }
 }

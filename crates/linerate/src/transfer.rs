@@ -129,9 +129,7 @@ impl Prepared {
     fn cell(&self, cell: Cell) -> Option<Transfer> {
         let source = match cell {
             Cell::DiskToMemory | Cell::Read => Source::of_files(&self.path, self.access).ok()?,
-            Cell::MemoryToMemory | Cell::MemoryToDisk => {
-                Source::of_memory(self.source.bytes()).ok()?
-            }
+            Cell::MemoryToMemory | Cell::MemoryToDisk => self.source.in_memory().ok()?,
         };
         let folder = match cell {
             Cell::MemoryToDisk => self.target.folder.clone(),

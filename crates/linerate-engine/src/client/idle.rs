@@ -78,7 +78,7 @@ impl Idle {
             return Some("idle timeout for receiving data".to_owned());
         }
         let any = self.any.as_mut()?;
-        any.look(now, sum(false) + stored).then(|| {
+        any.look(now, sum(false).saturating_add(stored)).then(|| {
             format!(
                 "less than {} B moved in {} (--idle-timeout): the server may have stopped, or the path is broken",
                 any.matters, any.within

@@ -722,7 +722,10 @@ impl<'a> Session<'a> {
                 Ok(Turn::Event(event)) => {
                     if let Some(ended) = self.hear_while_running(event) {
                         self.gate.cut();
-                        return ended;
+                        // What a user stopped ends within a part of a file.
+                        let stopped = matches!(ending, Ending::Interrupted);
+                        let by_stage = matches!(ended, Ending::Stage(_));
+                        return if stopped && by_stage { ending } else { ended };
                     }
                 }
                 Err(error) => {

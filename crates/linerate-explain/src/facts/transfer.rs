@@ -1,6 +1,8 @@
 //! A transfer of files: which of its stages held it up.
 
 use linerate_analysis::transfer::{Stage, Transfer};
+use linerate_model::plain_text::PlainText;
+use linerate_model::record::Outcome;
 use linerate_model::transfer::{Cell, Medium};
 
 use super::case::Case;
@@ -55,12 +57,17 @@ pub(crate) fn held(transfer: &Transfer) -> Option<Held> {
     }
 }
 
+/// Why a stage ended the transfer; absent where the user did.
+pub(crate) fn failure<'a>(case: &Case<'_>, stage: &'a Stage) -> Option<&'a PlainText> {
+    let failed = matches!(case.record().outcome, Outcome::Failed { .. });
+    stage.error.as_ref().filter(|_| failed)
+}
+
 /// Whether a stage and not the connections explain the rate.
 pub(crate) fn is_the_answer(case: &Case<'_>) -> bool {
     of(case).is_some_and(|transfer| {
-        held(&transfer).is_some()
-            || transfer.source.error.is_some()
-            || transfer.target.error.is_some()
+        let stages = [&transfer.source, &transfer.target];
+        held(&transfer).is_some() || stages.iter().any(|stage| failure(case, stage).is_some())
     })
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let found = transfer::of(case)?;
     let host = case.sending_host();
     let place = transfer::place(&found.source);
-    if let Some(error) = &found.source.error {
+    if let Some(error) = transfer::failure(case, &found.source) {
         let sentence = format!(
             "{} could not go on reading {place} after {}: {error}",
             capital(&host),

@@ -13,7 +13,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let found = transfer::of(case)?;
     let host = case.receiving_host();
     let place = transfer::place(&found.target);
-    if let Some(error) = &found.target.error {
+    if let Some(error) = transfer::failure(case, &found.target) {
         let sentence = format!(
             "{} could not go on writing {place}: {error}; {} were written, {} whole",
             capital(&host),

@@ -34,9 +34,11 @@ fn files(transfer: &Transfer) -> String {
             words::count(some)
         ),
     };
-    let number = match transfer.files {
-        1 => "1 file".to_owned(),
-        some => format!("{} files", words::count(some)),
+    let number = match (transfer.files, transfer.checksums_agree) {
+        (1, _) => "1 file".to_owned(),
+        (0, None) => "no whole file".to_owned(),
+        (some, None) => format!("{} whole files", words::count(some)),
+        (some, _) => format!("{} files", words::count(some)),
     };
     format!(
         "{} in {number}, from {} to {}{sums}{left_out}",
@@ -62,8 +64,17 @@ fn rates(transfer: &Transfer) -> String {
         rate(transfer.handed_over_bps),
         transfer.handed_over_ns
     );
+    let each_second = |time: Nanos| {
+        let rate = words::whole(transfer.files as f64 / time.as_secs_f64());
+        let some = (transfer.files > 1 && time.0 > 0).then_some(rate);
+        words::with(some, |rate| format!(" ({} files/s)", words::count(rate)))
+    };
     match transfer.on_disk_bps.zip(transfer.on_disk_ns) {
-        Some((bps, time)) => format!("{} in {time}; {handed_over}", rate(bps)),
+        Some((bps, time)) => format!(
+            "{}{} in {time}; {handed_over}",
+            rate(bps),
+            each_second(time)
+        ),
         None => handed_over,
     }
 }

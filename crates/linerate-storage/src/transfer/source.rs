@@ -24,8 +24,6 @@ use crate::probe::noise::Noise;
 const MOST_ENTRIES: usize = 1_000_000;
 /// `O_NOFOLLOW | O_NONBLOCK` on Linux: a file that became a link or a pipe since it was listed is not waited for.
 const NO_FOLLOW: i32 = 0o400_000 | 0o4000;
-/// What a transfer from memory calls its file.
-const OF_MEMORY: &[u8] = b"memory";
 
 /// A file or folder to send.
 #[derive(Debug)]
@@ -101,20 +99,18 @@ impl Source {
         Ok(Self::new(listing, access, Some(place))?)
     }
 
-    /// So many bytes that are made, and that nothing compresses.
+    /// As many files of the same sizes, whose bytes are made, and that nothing compresses.
     ///
     /// # Errors
     /// No descriptors.
-    pub fn of_memory(bytes: Bytes) -> Result<Self, TransferError> {
-        let entry = Entry {
+    pub fn in_memory(&self) -> Result<Self, TransferError> {
+        let entries = self.0.entries.iter().map(|entry| Entry {
             path: None,
-            name: OF_MEMORY.into(),
-            kind: Kind::Part,
-            size: bytes.0,
-            mode: 0o600,
-        };
+            name: Arc::clone(&entry.name),
+            ..*entry
+        });
         let listing = Listing {
-            entries: vec![entry],
+            entries: entries.collect(),
             ..Listing::default()
         };
         Ok(Self::new(listing, Access::Buffered, None)?)

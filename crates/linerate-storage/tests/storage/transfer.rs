@@ -26,6 +26,14 @@ fn into(folder: &Path, access: Access, nameless: bool) -> Target {
     Target::in_folder(opened, folder, access, nameless).unwrap()
 }
 
+/// One file of so many bytes that are made.
+fn of_memory(bytes: u64) -> Source {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(bytes).unwrap();
+    let source = Source::of_files(file.path(), Access::Buffered).unwrap();
+    source.in_memory().unwrap()
+}
+
 /// A stream: what ended it early.
 fn carry(mut outlet: Outlet, mut inlet: Inlet, mut step: usize) -> Result<(), String> {
     loop {
@@ -156,7 +164,7 @@ fn what_is_there_stays_as_it_is() {
 #[test]
 fn files_without_names_leave_nothing() {
     let to = tempfile::tempdir().unwrap();
-    let source = Source::of_memory(Bytes(3 << 20)).unwrap();
+    let source = of_memory(3 << 20);
     let target = into(to.path(), Access::Direct, true);
     let (read, written, ended) = copy(&source, &target, 2);
     assert_eq!(ended, Vec::<String>::new());
@@ -168,7 +176,7 @@ fn files_without_names_leave_nothing() {
 
 #[test]
 fn memory_takes_everything_and_checks_it() {
-    let source = Source::of_memory(Bytes(100 << 20)).unwrap();
+    let source = of_memory(100 << 20);
     let target = Target::in_memory().unwrap();
     let (read, written, ended) = copy(&source, &target, 3);
     assert_eq!(ended, Vec::<String>::new());
@@ -180,7 +188,7 @@ fn memory_takes_everything_and_checks_it() {
 
 #[test]
 fn a_consumer_that_does_nothing_finds_the_ring_full() {
-    let source = Source::of_memory(Bytes(200 << 20)).unwrap();
+    let source = of_memory(200 << 20);
     source.start();
     let mut outlet = source.outlet();
     // A piece is taken out, so that its readers wait behind it.

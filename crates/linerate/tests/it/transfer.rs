@@ -240,6 +240,25 @@ fn a_client_that_is_killed_leaves_a_server_that_serves() {
 }
 
 #[test]
+fn what_the_user_stops_is_no_fault_of_a_disk() {
+    let _beside = beside();
+    let (from, to) = (on_disk(), on_disk());
+    let source = from.path().join("file");
+    fs::write(&source, noise(64 << 20)).unwrap();
+    let server = taking(to.path());
+    let client = start(&mut send(&server, &source, to.path(), "-b 10M --json"));
+    let begun = || fs::metadata(to.path().join("file")).is_ok_and(|file| file.len() > 0);
+    assert!(wait_until(LONG, begun), "nothing was written");
+    client.signal("INT");
+    let document = client.wait(LONG).expect(0).json();
+    assert_eq!(document["outcome"]["how"], "interrupted");
+    let found = findings(&document);
+    assert!(!found.iter().any(|id| id.starts_with("disk-")), "{found:?}");
+    assert_eq!(document["transfer"]["checksums_agree"], Value::Null);
+    assert_eq!(document["transfer"]["cells"].as_array().unwrap().len(), 0);
+}
+
+#[test]
 fn a_stock_server_and_other_directions_are_refused() {
     let _beside = beside();
     let from = on_disk();
