@@ -10,6 +10,9 @@ use linerate_model::record::{
     ZerocopyCounts,
 };
 use linerate_model::tcp_info::{FIELDS, LENGTH, TcpFacts, TcpInfo};
+use linerate_model::transfer::{
+    Cell, CellRun, Medium, RingRecord, RingSample, StagePlace, StageRecord, StageRole,
+};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
@@ -55,6 +58,30 @@ fn documented() -> Vec<String> {
         }
     }
     paths
+}
+
+/// A stage with a sample.
+fn stage(medium: Medium) -> StageRecord {
+    StageRecord {
+        role: StageRole::Target,
+        medium,
+        files: 1,
+        left_out: 0,
+        bytes: Bytes(1),
+        piece: Bytes(1),
+        threads: 1,
+        moving: Nanos(1),
+        opening: Nanos(1),
+        began: Nanos(1),
+        handed_over: Nanos(1),
+        on_disk: Some(Nanos(1)),
+        checksum: "0".into(),
+        ring: RingRecord {
+            samples: vec![RingSample::default()],
+            ..RingRecord::default()
+        },
+        error: Some("e".into()),
+    }
 }
 
 /// Every optional field filled in; what excludes each other stands in several records.
@@ -160,7 +187,27 @@ fn whole() -> [RunRecord; 3] {
     ]
     .map(|variation| counter_run(variation, failed.clone()))
     .to_vec();
+    record.cells = vec![CellRun {
+        cell: Cell::Read,
+        outcome: failed,
+        bytes: Bytes(1),
+        time: Nanos(1),
+    }];
     let mut bytes = record.clone();
+    for end in [&mut bytes.client, &mut bytes.server] {
+        end.as_mut().expect("an end").stage = Some(stage(Medium::Memory));
+    }
+    let disk = stage(Medium::Disk(StagePlace {
+        file_system: Some("xfs".into()),
+        device: Some("sdb1".into()),
+        cached: Some(Bytes(0)),
+        still_cached: Some(Bytes(0)),
+        device_bytes: Some(Bytes(0)),
+        ..StagePlace::default()
+    }));
+    for end in [&mut record.client, &mut record.server] {
+        end.as_mut().expect("an end").stage = Some(disk.clone());
+    }
     bytes.plan.end = End::Bytes(Bytes(1));
     bytes.outcome = Outcome::Failed { error: "e".into() };
     let mut blocks = record.clone();

@@ -3,7 +3,7 @@
 
 use twox_hash::XxHash3_128;
 
-use super::PIECE;
+use super::{ALIGNMENT, PIECE};
 
 /// Bytes of a header.
 pub const HEADER: usize = 64;
@@ -36,7 +36,7 @@ pub struct Header {
     pub file: u32,
     /// Bytes of the part, at most [`PIECE`].
     pub length: u32,
-    /// Where in the file it begins.
+    /// Where in the file it begins: a multiple of 4096, and so is the length, but for the last part.
     pub offset: u64,
     /// The whole file's size.
     pub size: u64,
@@ -137,6 +137,10 @@ impl Header {
         if header.length == 0 && header.size > 0 {
             return Err(bounds("it has no bytes"));
         }
+        let aligned = |bytes: u64| bytes.is_multiple_of(ALIGNMENT as u64);
+        if !aligned(header.offset) || !(header.is_last() || aligned(u64::from(header.length))) {
+            return Err(bounds("it does not begin and end where direct I/O can"));
+        }
         if kind == Kind::Folder && header.size > 0 {
             return Err(bounds("a folder has bytes"));
         }
@@ -235,6 +239,8 @@ mod tests {
         assert!(wrong(|header| header.length = (1 << 20) + 1));
         assert!(wrong(|header| header.size -= 1));
         assert!(wrong(|header| header.offset = u64::MAX));
+        assert!(wrong(|header| header.offset -= 1));
+        assert!(wrong(|header| header.size += 1));
         assert!(wrong(|header| header.length = 0));
         assert!(wrong(|header| header.kind = Kind::Folder));
         let mut unknown = header().encode();

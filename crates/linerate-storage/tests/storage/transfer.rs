@@ -283,9 +283,9 @@ fn hostile_streams_are_refused_and_write_nothing_outside() {
     let twice = [part(0, "file", b"data"), part(0, "file", b"data")].concat();
     let many: Vec<u8> = (0..5000_u32)
         .flat_map(|file| {
-            let mut stream = part(file, &format!("f{file}"), b"data");
+            let mut stream = part(file, &format!("f{file}"), &[7; 4096]);
             // One byte more than comes.
-            stream[24..32].copy_from_slice(&5_u64.to_be_bytes());
+            stream[24..32].copy_from_slice(&4097_u64.to_be_bytes());
             stream
         })
         .collect();
