@@ -125,12 +125,6 @@ impl Transfer {
         let found = self.cells.iter().find(|one| one.cell == which);
         found.and_then(|one| one.rate_bps)
     }
-
-    /// Whether files are at both ends.
-    pub const fn is_from_disk_to_disk(&self) -> bool {
-        matches!(self.source.medium, Medium::Disk(_))
-            && matches!(self.target.medium, Medium::Disk(_))
-    }
 }
 
 impl Stage {

@@ -24,8 +24,6 @@ pub(crate) const STORED_EVERY: Nanos = Nanos::from_millis(500);
 
 /// What is sent.
 pub trait Source: Debug + Send + Sync {
-    /// Bytes of files that it will read.
-    fn bytes(&self) -> Bytes;
     /// Begins to read.
     fn start(&self);
     /// What one stream sends.

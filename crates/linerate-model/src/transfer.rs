@@ -164,11 +164,3 @@ impl CellRun {
         known.then(|| self.bytes.0 as f64 * 8e9 / self.time.0 as f64)
     }
 }
-
-impl RingRecord {
-    /// The time that it is known for.
-    pub const fn time(&self) -> Nanos {
-        let idle = self.empty.0.saturating_add(self.full.0);
-        Nanos(idle.saturating_add(self.between.0))
-    }
-}

@@ -243,10 +243,6 @@ fn open(asked: &TargetAsked, allowed: &[PathBuf]) -> Result<Arc<dyn engine::Targ
 struct FromStorage(Source);
 
 impl engine::Source for FromStorage {
-    fn bytes(&self) -> Bytes {
-        self.0.bytes()
-    }
-
     fn start(&self) {
         self.0.start();
     }

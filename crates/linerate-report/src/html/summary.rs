@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::date;
 use crate::markup;
-use crate::text::{figures, header, layout, limits, questions, way};
+use crate::text::{figures, header, layout, limits, questions, transfer, way};
 use crate::view::{DirectionView, Figures, RunView};
 use crate::words::{self, known, rate, rates};
 
@@ -39,6 +39,8 @@ pub(super) fn figures(view: &RunView) -> Markup {
             @for (question, answer) in questions::answers(view) {
                 p class="question" { strong { (question) } " " (answer) }
             }
+            @let files = transfer::lines(view);
+            @if !files.is_empty() { (markup::list(Some("figures"), &files)) }
             @for direction in &view.directions {
                 div class="direction" {
                     @if view.directions.len() > 1 { h2 { (layout::capital(way(direction.flow))) } }

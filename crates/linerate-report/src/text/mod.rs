@@ -15,7 +15,7 @@ mod line;
 pub(crate) mod questions;
 mod streams;
 mod style;
-mod transfer;
+pub(crate) mod transfer;
 
 use linerate_model::finding::Severity;
 use linerate_model::record::Flow;

@@ -10,15 +10,25 @@ use crate::view::RunView;
 use crate::words;
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
-    let Some(transfer) = &view.transfer else {
-        return;
-    };
-    page.entry("Files", &files(transfer));
-    page.entry("On disk", &rates(transfer));
-    page.entry("Held up by", &time(transfer));
-    if !transfer.cells.is_empty() {
-        page.entry("Alone", &cells(transfer));
+    for (label, text) in lines(view) {
+        page.entry(label, &text);
     }
+}
+
+/// Each figure with its label; none where no files were sent.
+pub(crate) fn lines(view: &RunView) -> Vec<(&'static str, String)> {
+    let Some(transfer) = &view.transfer else {
+        return Vec::new();
+    };
+    let mut lines = vec![
+        ("Files", files(transfer)),
+        ("On disk", rates(transfer)),
+        ("Held up by", time(transfer)),
+    ];
+    if !transfer.cells.is_empty() {
+        lines.push(("Alone", cells(transfer)));
+    }
+    lines
 }
 
 fn files(transfer: &Transfer) -> String {

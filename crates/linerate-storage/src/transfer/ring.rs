@@ -260,14 +260,16 @@ impl Ring {
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
-        self.tell_all(&state);
+        drop(state);
+        self.tell_all();
     }
 
     /// Nothing more is put into it or taken out; the first reason stays.
     pub(super) fn fail(&self, error: String, errno: i32) {
         let mut state = self.lock();
         state.failed.get_or_insert((error, errno));
-        self.tell_all(&state);
+        drop(state);
+        self.tell_all();
     }
 
     pub(super) fn failed(&self) -> Option<String> {
@@ -285,7 +287,7 @@ impl Ring {
         }
     }
 
-    fn tell_all(&self, _state: &State) {
+    fn tell_all(&self) {
         drop(self.piece_event.raise());
         drop(self.room_event.raise());
         self.pieces.notify_all();

@@ -182,8 +182,8 @@ fn memory_takes_everything_and_checks_it() {
     assert_eq!(ended, Vec::<String>::new());
     assert_eq!((written.bytes, written.on_disk), (Bytes(100 << 20), None));
     assert_eq!(read.checksum, written.checksum);
-    let (ring, time) = (&read.ring, read.ring.time());
-    assert!(time.0 > 0 && ring.empty.0 + ring.full.0 <= time.0);
+    let times = [read.ring.empty, read.ring.full, read.ring.between];
+    assert!(times.iter().any(|time| time.0 > 0), "{times:?}");
 }
 
 #[test]
