@@ -8,7 +8,7 @@ use linerate_model::transfer::{Cell, Medium};
 use super::case::Case;
 use crate::words;
 
-/// A stage that the others waited for so much of the time is the limit.
+/// Where the streams waited for disks so much of the time, the one that they waited for longer is the limit.
 const HELD_UP: f64 = 0.5;
 /// A copy is serial where the disk began when the network had ended: each took this share of the time, or more.
 const EACH_ALONE: f64 = 0.2;
@@ -48,12 +48,12 @@ pub(crate) fn held(transfer: &Transfer) -> Option<Held> {
     let read = is_disk(&transfer.source);
     if written && fsync >= EACH_ALONE && source + network >= EACH_ALONE {
         Some(Held::Serial)
-    } else if written && target >= HELD_UP {
-        Some(Held::Write)
-    } else if read && source >= HELD_UP {
-        Some(Held::Read)
-    } else {
+    } else if source + target < HELD_UP {
         None
+    } else if target >= source {
+        written.then_some(Held::Write)
+    } else {
+        read.then_some(Held::Read)
     }
 }
 

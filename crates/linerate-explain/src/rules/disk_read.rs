@@ -1,6 +1,7 @@
 //! `disk-read`: in a transfer of files, the streams waited for the source, or it could not be read.
 //!
-//! First cause: half of the time or more the sending ring was empty while a stream waited for a piece.
+//! First cause: half of the time or more the streams waited for disks, and longer for a piece of the sending ring than for room
+//! in the receiving one.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::units::Nanos;

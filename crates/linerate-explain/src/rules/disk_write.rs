@@ -1,7 +1,7 @@
 //! `disk-write`: in a transfer of files, the streams waited for the target, or it could not be written.
 //!
-//! First cause: half of the time or more the receiving ring was full while a stream waited for room, or everything had arrived
-//! and the target wrote and synced what it held.
+//! First cause: half of the time or more the streams waited for disks, and longer for room in the receiving ring, or for the end
+//! of writing and fsync after the last byte, than for a piece of the sending one.
 
 use linerate_model::finding::{Finding, Severity};
 

@@ -12,6 +12,7 @@ mod pages;
 mod path;
 mod provisioned;
 mod shape;
+mod transfer;
 mod would_pass;
 
 use linerate_analysis::evidence::Evidence;
