@@ -1,4 +1,4 @@
-//! gluster: locks that are stuck and locks of commands that met, states of bricks and peers.
+//! glusterd's log: locks that are stuck, and locks of commands that met.
 //!
 //! From 3.6 on a volume's lock is freed by a timer after 180 s (`gd_mgmt_v3_unlock_timer_cbk` in glusterd-locks.c); before,
 //! the lock of the cluster stayed until the frame timeout of 30 min. Measured with 10.3: a peer that is stopped and still
@@ -8,14 +8,63 @@ use std::collections::HashMap;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plain_text::PlainText;
-use linerate_model::storage::{GlusterEvent, GlusterHeal, GlusterKind, GlusterLock, GlusterState};
+use linerate_model::storage::{GlusterEvent, GlusterKind, GlusterLock};
+use linerate_model::transcript::{Part, Transcript};
 
 use crate::draft::Draft;
 
 /// A lock that is held for so long without a command that succeeds is stuck, s.
-const STUCK_S: f64 = 60.0;
+pub(super) const STUCK_S: f64 = 60.0;
 /// After so long a lock is another one: the timer has freed it, s.
 const TIMER_S: f64 = 180.0;
+/// The longest frame timeout, s: so long after it did not answer, a peer is named.
+const FRAME_S: f64 = 1800.0;
+
+/// What to do about a lock that is stuck.
+const STEPS: &str = "Run `timeout 5 gluster pool list` on each node and restart glusterd where it hangs (bricks and mounts keep \
+running); if it hangs nowhere, look for a gluster command that still runs, and only then restart glusterd on the holder. linerate \
+changed nothing";
+/// What is normal, and what is left to do.
+const MET: &str = "two commands met, which is normal. Find what runs gluster at the same time (cron, monitoring on several nodes); \
+there is nothing to free";
+
+/// When commands on each volume succeeded (`cmd_history.log`), of any node.
+#[derive(Default)]
+pub(super) struct History<'a> {
+    /// In their order, s since 1970.
+    succeeded: HashMap<&'a str, Vec<f64>>,
+    /// Commands and their outcome are in the input.
+    is_given: bool,
+}
+
+impl<'a> History<'a> {
+    pub(super) fn of(transcripts: &'a [Transcript]) -> Self {
+        let parts = transcripts.iter().flat_map(|transcript| &transcript.parts);
+        let events = parts.filter_map(|part| match part {
+            Part::Gluster(events) => Some(events),
+            _ => None,
+        });
+        let mut history = Self::default();
+        for event in events.flatten() {
+            history.is_given |= is_command(event);
+            if let (GlusterKind::Succeeded(Some(volume)), Some(at)) = (&event.kind, event.at_s) {
+                let volume = volume.as_str();
+                history.succeeded.entry(volume).or_default().push(at);
+            }
+        }
+        for times in history.succeeded.values_mut() {
+            times.sort_by(f64::total_cmp);
+        }
+        history
+    }
+
+    /// The first success on a volume after this line, s since 1970.
+    fn after(&self, volume: &str, line: &GlusterEvent) -> Option<f64> {
+        let (times, from) = (self.succeeded.get(volume)?, line.at_s?);
+        let at = times.partition_point(|time| *time <= from);
+        times.get(at).copied()
+    }
+}
 
 /// Lines about one lock and one holder, with no command that succeeded between them.
 struct Run<'a> {
@@ -24,8 +73,6 @@ struct Run<'a> {
     last: &'a GlusterEvent,
     lines: usize,
     freed: Option<&'a GlusterEvent>,
-    /// Commands and their outcome are in the input.
-    has_history: bool,
 }
 
 impl Run<'_> {
@@ -34,19 +81,40 @@ impl Run<'_> {
         let end = self.freed.unwrap_or(self.last);
         Some(end.at_s? - self.first.at_s?)
     }
+
+    /// The peer that glusterd says did not answer, while the lock was held or for so long that it may be why.
+    fn unanswered<'e>(&self, event: &'e GlusterEvent) -> Option<&'e PlainText> {
+        let GlusterKind::Silent(peer) = &event.kind else {
+            return None;
+        };
+        let after = event.at_s? - self.first.at_s?;
+        (0.0..=FRAME_S).contains(&after).then_some(peer)
+    }
+
+    /// From the first line to a command that succeeded, s.
+    fn free_after(&self, history: &History<'_>) -> Option<f64> {
+        let volume = self.lock.volume.as_ref()?;
+        Some(history.after(volume.as_str(), self.last)? - self.first.at_s?)
+    }
 }
 
-pub(super) fn log(events: &[GlusterEvent]) -> (String, Vec<Finding>) {
+pub(super) fn log(events: &[GlusterEvent], history: &History<'_>) -> (String, Vec<Finding>) {
     let title = format!("glusterd's log: {} line(s)", events.len());
-    let mut findings: Vec<Finding> = runs(events).iter().map(held).collect();
+    let locks = longest(runs(events, history), history);
+    let mut findings: Vec<Finding> = locks
+        .iter()
+        .map(|lock| held(lock, events, history))
+        .collect();
+    let stuck = locks.iter().any(|lock| lock.case == Case::Stuck);
     findings.sort_by_key(|finding| finding.severity != Severity::Limit);
     let lock = |event: &&GlusterEvent| matches!(event.kind, GlusterKind::OfLock);
     let errors = events
         .iter()
         .filter(|event| event.level == "E" && !lock(event));
-    let other = errors
-        .filter(|event| !matches!(event.kind, GlusterKind::Held(_)))
-        .count();
+    let explained = |kind: &GlusterKind| {
+        matches!(kind, GlusterKind::Held(_)) || matches!(kind, GlusterKind::Silent(_)) && stuck
+    };
+    let other = errors.filter(|event| !explained(&event.kind)).count();
     if other > 0 {
         findings.push(Finding::new(
             "log-errors",
@@ -86,26 +154,12 @@ fn far(from: &GlusterEvent, to: &GlusterEvent) -> bool {
 }
 
 /// Lines about locks, parted where a command on the volume succeeded or the timer freed it, or another holds it.
-fn runs(events: &[GlusterEvent]) -> Vec<Run<'_>> {
-    let mut succeeded: HashMap<&str, Vec<f64>> = HashMap::new();
-    for event in events {
-        if let (GlusterKind::Succeeded(Some(volume)), Some(at)) = (&event.kind, event.at_s) {
-            succeeded.entry(volume).or_default().push(at);
-        }
-    }
-    for times in succeeded.values_mut() {
-        times.sort_by(f64::total_cmp);
-    }
+fn runs<'a>(events: &'a [GlusterEvent], history: &History<'_>) -> Vec<Run<'a>> {
     let between = |volume: &str, from: &GlusterEvent, to: &GlusterEvent| {
-        let (Some(times), Some((from, to))) = (succeeded.get(volume), from.at_s.zip(to.at_s))
-        else {
-            return false;
-        };
-        let at = times.partition_point(|time| *time <= from);
-        times.get(at).is_some_and(|time| *time < to)
+        let free = history.after(volume, from).zip(to.at_s);
+        free.is_some_and(|(free, to)| free < to)
     };
-    let has_history = events.iter().any(is_command);
-    let mut all: Vec<Run<'_>> = Vec::new();
+    let mut all: Vec<Run<'a>> = Vec::new();
     // The run of each lock that may go on; of the old lock by its asker as well.
     let mut open: HashMap<(&str, &str), usize> = HashMap::new();
     for event in events {
@@ -128,7 +182,6 @@ fn runs(events: &[GlusterEvent]) -> Vec<Run<'_>> {
                         last: event,
                         lines: 1,
                         freed: None,
-                        has_history,
                     });
                 }
             }
@@ -143,93 +196,175 @@ fn runs(events: &[GlusterEvent]) -> Vec<Run<'_>> {
     all
 }
 
-/// What a run of lines says.
-fn held(run: &Run<'_>) -> Finding {
-    let lock = run.lock;
-    let often = if run.lines > 1 {
-        format!(" ({} lines)", run.lines)
-    } else {
-        String::new()
-    };
-    let seconds = run.seconds();
-    // The cluster's lock that the asker holds itself was left behind: no second command holds it.
-    let own = lock.volume.is_none() && lock.asker.as_ref() == Some(&lock.holder);
-    let met = seconds.is_some_and(|seconds| seconds < STUCK_S)
-        && run.lines > 1
-        && run.freed.is_none()
-        && !own;
-    let what = match &lock.volume {
-        Some(volume) => format!("the lock of volume {volume}"),
-        None => "glusterd's cluster lock".to_owned(),
-    };
-    let whose = match (&lock.asker, &lock.volume) {
-        (Some(asker), _) if *asker == lock.holder => {
-            format!("held by the requesting node itself ({asker})")
+/// What a run of lines is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Case {
+    /// Held so long that its command does not go on.
+    Stuck,
+    /// Commands at the same time.
+    Met,
+    /// Either of them.
+    Open,
+    /// The lock of the whole cluster, held by the node that asks for it.
+    LeftBehind,
+    /// The lock of the whole cluster, held by another node.
+    Elsewhere,
+}
+
+impl Case {
+    fn of(run: &Run<'_>, history: &History<'_>) -> Self {
+        let (lock, seconds) = (run.lock, run.seconds());
+        let is_short = |seconds: f64| seconds < STUCK_S;
+        // The cluster's lock that the asker holds itself was left behind: no second command holds it.
+        let own = lock.volume.is_none() && lock.asker.as_ref() == Some(&lock.holder);
+        let free = run.free_after(history).is_some_and(is_short);
+        let close = run.lines > 1 && run.freed.is_none() && !own;
+        match seconds {
+            Some(seconds) if !is_short(seconds) => Self::Stuck,
+            _ if free => Self::Met,
+            Some(_) if close => Self::Met,
+            _ if lock.volume.is_some() => Self::Open,
+            _ if own => Self::LeftBehind,
+            _ => Self::Elsewhere,
         }
-        (Some(asker), _) => format!(
-            "held by another node: {} holds it, {asker} asks",
-            lock.holder
-        ),
-        (None, _) => format!(
-            "held by node {} (this node's own UUID is in /var/lib/glusterd/glusterd.info)",
-            lock.holder
-        ),
+    }
+}
+
+/// The longest run of a lock and a case.
+struct Longest<'a> {
+    case: Case,
+    run: Run<'a>,
+    /// Other runs.
+    more: usize,
+    /// The first line of the last run.
+    last: &'a GlusterEvent,
+}
+
+/// In the order of their first lines.
+fn longest<'a>(runs: Vec<Run<'a>>, history: &History<'_>) -> Vec<Longest<'a>> {
+    let mut all: Vec<Longest<'a>> = Vec::new();
+    let mut places = HashMap::new();
+    for run in runs {
+        let (case, last) = (Case::of(&run, history), run.first);
+        let place = *places.entry((run.lock, case)).or_insert(all.len());
+        let Some(known) = all.get_mut(place) else {
+            all.push(Longest {
+                case,
+                run,
+                more: 0,
+                last,
+            });
+            continue;
+        };
+        known.more += 1;
+        known.last = last;
+        if run.seconds() > known.run.seconds() {
+            known.run = run;
+        }
+    }
+    all
+}
+
+/// What is said of a lock.
+fn held(longest: &Longest<'_>, events: &[GlusterEvent], history: &History<'_>) -> Finding {
+    let run = &longest.run;
+    let silent = events.iter().find_map(|event| run.unanswered(event));
+    let (times, last) = (longest.more + 1, &longest.last.at);
+    let often = match (run.lines, times) {
+        (1, 1) => String::new(),
+        (lines, 1) => format!(" ({lines} lines)"),
+        (lines, _) => {
+            format!(" ({lines} line(s); the longest of {times} times, the last from {last} on)")
+        }
     };
-    let at = &run.first.at;
-    let (severity, text) = match seconds {
-        Some(seconds) if seconds >= STUCK_S => {
-            let end = if run.freed.is_some() {
-                ", until glusterd's timer freed it"
-            } else {
-                ""
-            };
-            let history = if run.has_history {
+    let severity = match longest.case {
+        Case::Met | Case::Open => Severity::Note,
+        Case::Stuck | Case::LeftBehind | Case::Elsewhere => Severity::Limit,
+    };
+    let text = said(longest.case, run, &often, silent, history);
+    let source = || format!("line {}", run.first.line);
+    Draft::new("cluster-lock", severity, text)
+        .figure("held, s", run.seconds(), source())
+        .figure("lines", run.lines, source())
+        .finding
+}
+
+fn said(
+    case: Case,
+    run: &Run<'_>,
+    often: &str,
+    silent: Option<&PlainText>,
+    history: &History<'_>,
+) -> String {
+    let lock = run.lock;
+    let (what, whose, at) = (what(lock), whose(lock), &run.first.at);
+    let beginning = format!("{at}: {what} is {whose}{often}");
+    match case {
+        Case::Stuck => {
+            let seconds = run.seconds().unwrap_or_default();
+            let end = run
+                .freed
+                .map_or("", |_| ", until glusterd's timer freed it");
+            let known = if history.is_given {
                 ", with no command that succeeded"
             } else {
                 "; the history of commands (cmd_history.log) is not in the input"
             };
-            (
-                Severity::Limit,
-                format!(
-                    "{at}: {what} is {whose}{often}: stuck for {seconds:.0} s{end}{history}. {}",
-                    steps(lock)
-                ),
+            format!(
+                "{}: {what} was stuck for {seconds:.0} s from {at} on, {whose}{often}{end}{known}. {STEPS}",
+                cause(lock, silent)
             )
         }
-        Some(seconds) if met => (
-            Severity::Note,
-            format!(
-                "{at}: {what} is {whose}{often}, all within {}: two commands met, which is normal. Find what runs gluster at the same \
-                 time (cron, monitoring on several nodes); there is nothing to free",
-                span(seconds)
-            ),
+        Case::Met => {
+            let within = match run.free_after(history) {
+                Some(free) if run.lines == 1 => format!("free again within {}", span(free)),
+                _ => format!("all within {}", span(run.seconds().unwrap_or_default())),
+            };
+            format!("{beginning}, {within}: {MET}")
+        }
+        Case::Open => format!(
+            "{beginning}: two commands met, or the beginning of a lock that is stuck; look again after {STUCK_S:.0} s"
         ),
-        _ if lock.volume.is_some() => (
-            Severity::Note,
-            format!(
-                "{at}: {what} is {whose}{often}: two commands met, or the beginning of a lock that is stuck; look again after \
-                 {STUCK_S:.0} s"
-            ),
+        Case::LeftBehind => format!(
+            "{}: {beginning}: a command that did not finish left it behind. {STEPS}",
+            cause(lock, silent)
         ),
-        _ if lock.asker.as_ref() == Some(&lock.holder) => (
-            Severity::Limit,
-            format!(
-                "{at}: {what} is {whose}: a command that did not finish left it behind{often}. {}",
-                steps(lock)
-            ),
+        Case::Elsewhere => format!(
+            "{beginning}. Find the node by `gluster pool list`, look for a gluster command that still runs there and wait for it \
+             before anything else. linerate changed nothing"
         ),
-        _ => (
-            Severity::Limit,
-            format!(
-                "{at}: {what} is {whose}{often}. Find the node by `gluster pool list`, look for a gluster command that still runs there and \
-                 wait for it before anything else. linerate changed nothing"
-            ),
+    }
+}
+
+fn what(lock: &GlusterLock) -> String {
+    match &lock.volume {
+        Some(volume) => format!("the lock of volume {volume}"),
+        None => "glusterd's cluster lock".to_owned(),
+    }
+}
+
+fn whose(lock: &GlusterLock) -> String {
+    let holder = &lock.holder;
+    match &lock.asker {
+        Some(asker) if asker == holder => format!("held by the requesting node itself ({asker})"),
+        Some(asker) => format!("held by another node: {holder} holds it, {asker} asks"),
+        None => format!(
+            "held by node {holder} (this node's own UUID is in /var/lib/glusterd/glusterd.info)"
         ),
+    }
+}
+
+/// Why a lock is stuck; the peer is known once the frame timeout is over.
+fn cause(lock: &GlusterLock, silent: Option<&PlainText>) -> String {
+    if let Some(peer) = silent {
+        return format!("The peer {peer} does not answer although it is \"Connected\"");
+    }
+    let timer = if lock.volume.is_some() {
+        ""
+    } else {
+        " (3.5 and before have no timer: the lock stays up to the frame timeout of 30 min)"
     };
-    Draft::new("cluster-lock", severity, text)
-        .figure("held, s", seconds, format!("line {}", run.first.line))
-        .figure("lines", run.lines, format!("line {}", run.first.line))
-        .finding
+    format!("A peer probably does not answer although it is \"Connected\"{timer}")
 }
 
 /// A short time.
@@ -239,122 +374,4 @@ fn span(seconds: f64) -> String {
     } else {
         format!("{seconds:.0} s")
     }
-}
-
-/// What to do about a lock that is stuck.
-fn steps(lock: &GlusterLock) -> String {
-    let timer = if lock.volume.is_some() {
-        ""
-    } else {
-        " (3.5 and before have no timer: it stays up to the frame timeout of 30 min)"
-    };
-    format!(
-        "The likely cause is a peer that does not answer although it is \"Connected\"{timer}: run `timeout 5 gluster pool list` on each \
-         node, look where a gluster command still runs, and restart glusterd where it hangs (bricks and mounts keep running); only then \
-         on the holder. linerate changed nothing"
-    )
-}
-
-/// States of bricks, peers and heals.
-pub(super) fn state(held: &GlusterState) -> (String, Vec<Finding>) {
-    let title = format!(
-        "gluster: {} brick(s) and daemon(s), {} peer(s), {} heal count(s)",
-        held.bricks.len(),
-        held.peers.len(),
-        held.heals.len()
-    );
-    let mut findings = Vec::new();
-    findings.extend(split_brain(held));
-    findings.extend(health(held));
-    if held.refused > 0 {
-        findings.push(Finding::new(
-            "cluster-lock",
-            Severity::Note,
-            format!(
-                "{} answers say that another transaction is in progress, and {} commands succeeded: look into glusterd.log whether the \
-                 same lock is held for {STUCK_S:.0} s or more; if not, two commands met",
-                held.refused, held.answers
-            ),
-        ));
-    }
-    if !held.errors.is_empty() {
-        let errors: Vec<&str> = held.errors.iter().map(PlainText::as_str).collect();
-        findings.push(Finding::new(
-            "log-errors",
-            Severity::Note,
-            format!("gluster answers: {}", errors.join("; ")),
-        ));
-    }
-    (title, findings)
-}
-
-/// Names that are said at most.
-const NAMES: usize = 16;
-
-/// Copies of which none is known to be the good one.
-fn split_brain(held: &GlusterState) -> Option<Finding> {
-    let split = |heal: &&GlusterHeal| heal.split_brain.is_some_and(|count| count > 0);
-    let of = |heal: &GlusterHeal| {
-        let count = heal.split_brain.unwrap_or(0);
-        format!("{} has {count} entries in split brain", heal.brick)
-    };
-    let bricks = held.heals.iter().filter(split);
-    let said: Vec<String> = bricks.take(NAMES).map(of).collect();
-    (!said.is_empty()).then(|| {
-        Finding::new(
-            "cluster-state",
-            Severity::Limit,
-            format!(
-                "{}: they are not healed by themselves. Look which copy is the good one before `gluster volume heal VOLUME \
-                 split-brain` is told; delete nothing on a brick. linerate changed nothing",
-                said.join("; ")
-            ),
-        )
-    })
-}
-
-/// What does not run or is not reached, and what is to be healed.
-fn health(held: &GlusterState) -> Option<Finding> {
-    let mut wrong = Vec::new();
-    let offline = held.bricks.iter().filter(|one| one.online == Some(false));
-    wrong.extend(offline.map(|one| format!("{} does not run", one.name)));
-    let apart = held.peers.iter().filter(|one| one.connected == Some(false));
-    wrong.extend(apart.map(|one| format!("peer {} is not connected", one.name)));
-    let unknown = |one: &&GlusterHeal| one.entries.is_none() && one.split_brain.is_none();
-    let unknown = held.heals.iter().filter(unknown);
-    wrong.extend(unknown.map(|one| {
-        format!(
-            "what {} has to heal is not known ({})",
-            one.brick, one.status
-        )
-    }));
-    wrong.truncate(NAMES);
-    let entries = held.heals.iter().filter_map(|one| one.entries);
-    let heal = entries.reduce(u64::saturating_add);
-    let severity = match heal {
-        _ if !wrong.is_empty() => Severity::Limit,
-        None | Some(0) => Severity::Healthy,
-        Some(_) => Severity::Note,
-    };
-    let mut said = wrong;
-    if said.is_empty() {
-        said.extend(well(held));
-    }
-    said.extend(heal.map(|count| match count {
-        0 => "nothing is to be healed".to_owned(),
-        count => format!("{count} entries are to be healed"),
-    }));
-    (!said.is_empty()).then(|| Finding::new("cluster-state", severity, said.join("; ")))
-}
-
-/// What runs and is connected, of what was read.
-fn well(held: &GlusterState) -> Option<String> {
-    let bricks = held.bricks.len();
-    let runs = (bricks > 0).then(|| format!("All {bricks} bricks and daemons run"));
-    let reached = (!held.peers.is_empty()).then_some(match &runs {
-        Some(_) => "no peer is disconnected",
-        None => "No peer is disconnected",
-    });
-    let said: Vec<&str> = runs.as_deref().into_iter().chain(reached).collect();
-    (!said.is_empty()).then(|| said.join(", "))
 }

@@ -15,6 +15,7 @@ mod drbd_advice;
 mod drbd_limit;
 mod ethernet;
 mod gluster;
+mod gluster_state;
 mod levels;
 mod nodes;
 mod path_full;
@@ -42,11 +43,12 @@ use digest::{Digest, Guests};
 /// Transcripts, with what can be said of each and of all together.
 pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
     let mut explained = Vec::new();
+    let history = gluster::History::of(&transcripts);
     for (number, transcript) in transcripts.iter().enumerate() {
         let guests = digest::guests(transcript);
         let arrays = storage::known(transcript);
         for part in 0..transcript.parts.len() {
-            let mut said = one(transcript, part, &guests, &arrays, &given);
+            let mut said = one(transcript, part, &guests, &arrays, &history, &given);
             said.findings.sort_by_key(rank);
             explained.push(Explained {
                 transcript: number,
@@ -70,6 +72,7 @@ fn one(
     number: usize,
     guests: &Guests,
     arrays: &storage::Known<'_>,
+    history: &gluster::History<'_>,
     given: &Given,
 ) -> Explained {
     let said = |title, recomputed, findings| Explained {
@@ -108,14 +111,14 @@ fn one(
         Part::DrbdGeneration(held) => plainly(drbd::generation(held)),
         Part::DrbdMessages(held) => plainly(drbd::messages(held)),
         Part::DrbdMeasured(held) => plainly(drbd::measured(held)),
-        Part::Gluster(events) => plainly(gluster::log(events)),
+        Part::Gluster(events) => plainly(gluster::log(events, history)),
         Part::Fio(held) => plainly(probes::fio(held)),
         Part::Iozone(held) => plainly(probes::iozone(held)),
         Part::Copies(held) => plainly(probes::copies(held, given)),
         Part::Crashes(held) => plainly(probes::crashes(held)),
         Part::Geometry(held) => plainly(session::geometry(held)),
         Part::Session(held) => plainly(session::session(held)),
-        Part::GlusterState(held) => plainly(gluster::state(held)),
+        Part::GlusterState(held) => plainly(gluster_state::state(held)),
         Part::Nodes(groups) => plainly(nodes::nodes(groups)),
         Part::Volumes(held) => plainly(raid::volumes(held)),
         Part::Capture(held) => plainly(capture::file(held)),

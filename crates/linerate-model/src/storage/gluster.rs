@@ -23,6 +23,8 @@ pub enum GlusterKind {
     Held(GlusterLock),
     /// What follows from a lock that was not got, or was gone already.
     OfLock,
+    /// Another glusterd (`host:port`) did not answer within the frame timeout.
+    Silent(PlainText),
     /// A volume's lock was freed by the timer.
     Freed(PlainText),
     /// A command on a volume succeeded (`cmd_history.log`).

@@ -20,6 +20,8 @@ pub(super) struct Lines {
     text: String,
     /// Below `Gluster process … Online Pid`, or `UUID Hostname State`.
     table: Option<Table>,
+    /// Rules that are still to come around a graph in the log.
+    rules: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,12 +44,34 @@ impl Lines {
             }
             return true;
         }
+        if self.graph(input.text) {
+            return true;
+        }
         let begins = input.text.starts_with("<?xml") || input.text.starts_with("<cliOutput");
         if begins || !self.inside.is_empty() {
             self.xml(input, parts);
             return true;
         }
         self.answer(input, words, parts)
+    }
+
+    /// The graph that a daemon logs when it starts: a heading, and lines between two rules.
+    fn graph(&mut self, text: &str) -> bool {
+        if matches!(text, "Final graph:" | "Given volfile:") {
+            self.rules = 2;
+            return true;
+        }
+        let rule = text.starts_with("+--");
+        let numbered = text
+            .split_once(':')
+            .is_some_and(|(before, _)| number(before).is_some());
+        let inside = self.rules > 0 && (rule || numbered);
+        self.rules = if inside {
+            self.rules - u8::from(rule)
+        } else {
+            0
+        };
+        inside
     }
 
     /// Elements of a line of XML.
@@ -287,6 +311,9 @@ fn said(text: &str, parts: &mut Vec<Part>) -> bool {
 /// `[2012-12-13 15:40:07.881363] E [file.c:277:function] 0-glusterd: message`, from 3.7 on with `+0000` and `[MSGID: 1]`, or
 /// `[…]  : volume heal home0 : FAILED : Another transaction is in progress …`.
 fn event(input: &Input<'_>) -> Option<GlusterEvent> {
+    if let Some(repeated) = input.text.strip_prefix("The message \"") {
+        return repeats(input.number, repeated);
+    }
     let (at, rest) = input.text.strip_prefix('[')?.split_once(']')?;
     let dated = at.len() >= 19 && at.as_bytes()[4] == b'-' && at.as_bytes()[7] == b'-';
     let rest = rest.trim_start();
@@ -312,6 +339,23 @@ fn event(input: &Input<'_>) -> Option<GlusterEvent> {
         kind,
         // What the daemon says stands behind the addresses of its callers.
         message: spoken(message).chars().take(400).collect(),
+    })
+}
+
+/// `The message "E [MSGID: 1] [file.c:1:function] 0-management: text" repeated 3 times between [from] and [to]`, behind its first
+/// words.
+fn repeats(line: usize, text: &str) -> Option<GlusterEvent> {
+    let (said, times) = text.split_once("\" repeated ")?;
+    let (level, rest) = said.split_once(" [")?;
+    let (_, message) = rest.split_once("] ")?;
+    let (_, at) = times.strip_suffix(']')?.rsplit_once('[')?;
+    Some(GlusterEvent {
+        line,
+        at: at.into(),
+        at_s: seconds(at),
+        level: level.into(),
+        kind: log_kind(message),
+        message: message.chars().take(400).collect(),
     })
 }
 
@@ -346,17 +390,32 @@ fn log_kind(message: &str) -> GlusterKind {
         let name = volume.split_whitespace().next_back().unwrap_or_default();
         return GlusterKind::Freed(name.strip_suffix("_vol").unwrap_or(name).into());
     }
+    if let Some(peer) = silent(message) {
+        return GlusterKind::Silent(peer);
+    }
     let of_lock = [
-        "Unable to acquire lock for",
+        "acquire lock for",
+        "release lock for",
         "Lock for vol",
-        "Failed to release lock",
-        "Unable to unlock all",
-        "Failed to release mgmt_v3 locks",
+        "lock all vol",
+        "mgmt_v3 locks",
+        "lockdown failed",
+        "ocking failed on",
+        "Locking Peers Failed",
+        "Unlock failed on peers",
+        "Failed to unlock on",
     ];
     if of_lock.iter().any(|text| message.contains(text)) {
         return GlusterKind::OfLock;
     }
     GlusterKind::Other
+}
+
+/// `bailing out frame type(glusterd mgmt v3), op(--(1)), … timeout = 600 for 192.0.2.2:24007`; without a peer up to 3.3.
+fn silent(message: &str) -> Option<PlainText> {
+    let (_, rest) = message.split_once("bailing out frame type(glusterd ")?;
+    let (_, peer) = rest.rsplit_once(" for ")?;
+    Some(peer.trim().into())
 }
 
 /// `Unable to get lock for uuid: A, lock held by: B` (3.5 and before).

@@ -693,7 +693,7 @@ fn a_lock_is_stuck_only_after_a_minute_without_success() {
         &all(&[0.0, 25.0, 61.0]),
         &[
             "stuck for 61 s",
-            "a peer that does not answer although it is \"Connected\"",
+            "A peer probably does not answer although it is \"Connected\": the lock of volume home0 was",
             "(3 lines)",
         ],
     );
@@ -721,10 +721,45 @@ fn a_lock_is_stuck_only_after_a_minute_without_success() {
     // A command on the volume succeeded in between.
     let history = "[2026-11-23 02:09:30.000000 +0000]  : volume set home0 a b : SUCCESS\n";
     says(&format!("{}{history}", all(&[0.0, 61.0])), &["! stuck for"]);
+    // The history is another file, and tells that the lock was held for a moment.
+    let soon = history.replace("02:09:30", "02:09:01");
+    let apart = |log: &str, history: &str| said_of(vec![whole(log), whole(history)]);
+    let said = apart(&lock(0.0), &soon);
+    assert!(
+        said.contains("free again within 1 s: two commands met"),
+        "{said}"
+    );
+    let said = apart(&all(&[0.0, 61.0]), history);
+    assert!(!said.contains("stuck for"), "{said}");
+    // Each time that the timer frees it, the next command takes it and is stuck as well.
+    let timer = "[2026-11-23 02:12:00.000000 +0000] I [glusterd-locks.c:702:gd_mgmt_v3_unlock_timer_cbk] 0-management: unlock timer is cancelled for volume_type home0_vol\n";
+    says(
+        &format!("{}{timer}{}", all(&[0.0, 170.0]), all(&[200.0, 270.0])),
+        &[
+            "stuck for 180 s from 2026-11-23 02:09:00.000000",
+            "(2 line(s); the longest of 2 times, the last from 2026-11-23 02:12:20.000000 +0000 on), until",
+        ],
+    );
     let other = history.replace("home0", "home1");
     says(
         &format!("{}{other}", all(&[0.0, 61.0])),
-        &["stuck for 61 s, with no command that succeeded"],
+        &["stuck for 61 s", ", with no command that succeeded. Run"],
+    );
+}
+
+#[test]
+fn a_repeated_line_and_a_cut_graph_of_glusterd_are_read() {
+    let repeated = "The message \"E [MSGID: 106118] [a.c:1:f] 0-management: Locking failed on 192.0.2.2. [{x=1}] \" repeated 3 times \
+         between [2026-11-23 02:09:00.000000 +0000] and [2026-11-23 02:09:05.000000 +0000]\n";
+    says(
+        &format!("{}{repeated}", lock(0.0)),
+        &["glusterd's log: 2 line(s)", "! log-errors"],
+    );
+    // What follows a graph without its end is read as it is.
+    let cut = "Final graph:\n+-----+\n  1: volume management\nNumber of Peers: 1\n\nHostname: n2\nUuid: a\nState: Peer in Cluster (Disconnected)\n";
+    says(
+        &format!("{}{cut}", lock(0.0)),
+        &["peer n2 is not connected"],
     );
 }
 
