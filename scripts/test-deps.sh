@@ -28,6 +28,7 @@ need strip binutils
 [ -x /usr/sbin/mkfs.btrfs ] || packages+=(btrfs-progs)
 need fio fio
 need fuse2fs fuse2fs
+[ -x /usr/sbin/glusterd ] || packages+=(glusterfs-server)
 need mkfs.ext4 e2fsprogs
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 # Without optimization and optional features: two minutes on two CPUs.
@@ -70,7 +71,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
     exit 0
 fi
 echo "test-deps: $line"
-# Only the programs of sshd, Prometheus and Alertmanager are wanted: a service that is installed is not started.
+# Only the programs of sshd, Prometheus, Alertmanager and glusterd are wanted: a service that is installed is not started.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
     trap 'rm -f $policy' EXIT

@@ -49,6 +49,8 @@ mod fleet;
 #[cfg(test)]
 mod foreign_text;
 #[cfg(test)]
+mod gluster;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod host;
