@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod crash;
 mod disks;
 #[path = "../it/harness/disturbance.rs"]
 mod disturbance;
