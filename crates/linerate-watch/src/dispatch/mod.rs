@@ -11,7 +11,8 @@
 //!
 //! - **When**: one test of a pair in each period, at a moment that a hash of the seed, the pair and the period decides.
 //!   It may start until it can no longer end by its deadline.
-//! - **Which first**: class, deadline, the busier host, a hash. Whatever fits is started.
+//! - **Which first**: class, deadline, the busier host, a hash. Whatever fits is started. The regular test of a pair whose
+//!   last one was missed takes turns with confirming tests, so that these never keep a pair from being tested for long.
 //! - **What it holds**: both hosts, or one direction of each where they are [`Duplex::Independent`]; its share of each
 //!   segment between them, all of it where its rate is not known. A paced test of at most 1 % of both links holds
 //!   a slot of light tests, and nothing else.
@@ -122,6 +123,8 @@ struct HostState {
 struct PairState {
     /// When its latest regular test was due; 0 = none was since the pair is in the plan.
     last_due: UnixMillis,
+    /// Whether others used what its latest regular test needed.
+    missed: bool,
     /// Its next one.
     next: Option<moments::Due>,
     running: Option<u64>,
@@ -398,6 +401,9 @@ impl Dispatcher {
             self.wakes.push(Reverse((test.due, slot)));
         }
         let mut test = test;
+        if self.pairs[test.pair].missed {
+            test.turn = test.turn.min(RunClass::Confirm);
+        }
         test.parked = later;
         if !later {
             self.ready.insert(self.order(&test, slot));
@@ -408,7 +414,7 @@ impl Dispatcher {
 
     fn order(&self, test: &Pending, slot: u64) -> Order {
         let degree = Reverse(self.plan.pairs[test.pair].degree);
-        (test.class, test.deadline, degree, test.tie, slot)
+        (test.turn, test.deadline, degree, test.tie, slot)
     }
 
     /// A test is looked at again, or can no longer start.

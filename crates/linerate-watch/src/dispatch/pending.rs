@@ -10,6 +10,8 @@ use super::lease::End;
 pub(super) struct Pending {
     pub(super) id: RunId,
     pub(super) class: RunClass,
+    /// With tests of which class it takes turns.
+    pub(super) turn: RunClass,
     /// Its pair's place in the compiled plan.
     pub(super) pair: usize,
     pub(super) due: UnixMillis,
@@ -67,6 +69,7 @@ impl Pending {
         Self {
             id,
             class,
+            turn: class,
             pair,
             due: id.due(),
             deadline,

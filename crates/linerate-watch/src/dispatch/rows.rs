@@ -1,7 +1,7 @@
 //! The rows of tests that did not run, and why they did not.
 
 use linerate_model::plain_text::PlainText;
-use linerate_model::watch::{Holding, NotRun, UnixMillis, WatchOutcome, WatchRun};
+use linerate_model::watch::{Holding, NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 
 use super::lease::{Action, End};
 use super::pending::{Block, Pending};
@@ -99,6 +99,9 @@ impl Dispatcher {
         why: PlainText,
         held: Vec<Holding>,
     ) {
+        if test.class == RunClass::Regular {
+            self.pairs[test.pair].missed = reason == NotRun::Missed;
+        }
         let row = self.row(test, WatchOutcome::NotRun { reason, why, held });
         let running = self.pairs[test.pair].running;
         // An earlier test of the pair still runs: its row comes first.

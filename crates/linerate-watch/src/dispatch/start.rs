@@ -225,6 +225,7 @@ impl Dispatcher {
         let (task, pair) = (plan.task, plan.place);
         self.expiries.push(Reverse((lease.expiry, grant)));
         self.pairs[test.pair].running = Some(grant);
+        self.pairs[test.pair].missed = false;
         let running = Running {
             pair: Some(test.pair),
             needs: plan.needs.iter().map(|(resource, _)| *resource).collect(),

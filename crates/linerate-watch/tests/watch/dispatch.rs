@@ -174,6 +174,46 @@ fn a_missed_test_names_who_held_what_for_how_long() {
 }
 
 #[test]
+fn confirming_tests_never_keep_another_pair_from_being_tested_twice_in_a_row() {
+    // A host is tested to confirm without a break. A regular test of its other pair can wait for longer than one of these takes.
+    let period = 24 * SECOND;
+    let every = |name, pair, period| fixed(task(name, &[pair], period));
+    let tasks = vec![every("u", (0, 1), period), every("t", (1, 2), 100 * HOUR)];
+    let mut dispatcher = connected(plan(hosts(3), tasks), NOW);
+    let confirm = |number| Request {
+        from: "h1".into(),
+        to: "h2".into(),
+        class: RunClass::Confirm,
+        number,
+        ..on_demand(NOW, 12 * HOUR)
+    };
+    for number in 0..400 {
+        dispatcher.handle_request(NOW, &confirm(number)).unwrap();
+    }
+    let mut outcomes = Vec::new();
+    let mut then = taken(&mut dispatcher);
+    while outcomes.len() < 40 {
+        let rows = then.rows.iter().filter(|row| row.task.as_str() == "u");
+        outcomes.extend(rows.map(|row| row.started.is_some()));
+        let running = dispatcher.leases().next().cloned();
+        then = if let Some(lease) = running {
+            let end = lease.granted.plus_millis(BOOKED);
+            // What was missed meanwhile has its row first.
+            while let Some(at) = dispatcher.poll_timeout().filter(|at| *at < end) {
+                dispatcher.handle_tick(at);
+            }
+            dispatcher.handle_finished(end, lease.id, measured(&lease, end));
+            taken(&mut dispatcher)
+        } else {
+            wait(&mut dispatcher).1
+        };
+    }
+    let twice = outcomes.windows(2).any(|two| two == [false, false]);
+    assert!(!twice, "{outcomes:?}");
+    assert!(outcomes.contains(&false), "{outcomes:?}");
+}
+
+#[test]
 fn a_lost_agent_is_the_reason_of_the_tests_that_were_due_meanwhile() {
     let watched = plan(hosts(3), vec![task("t", &[(0, 1), (2, 1), (0, 2)], HOUR)]);
     let from = UnixMillis(NOW.0 / HOUR * HOUR);
