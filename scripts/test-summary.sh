@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sums up a log of `cargo test` and `make seeds`, and the skips that tests and steps wrote down:
 #   scripts/test-summary.sh SKIPS LOG
-# Lists what was ignored, skipped or failed, and ends with "1,221 passed, 0 failed, 6 skipped". A test that skipped a
+# Lists what was ignored, skipped or failed with the beginning of what it said, and ends with "1,221 passed, 0 failed, 6 skipped". A test that skipped a
 # part of itself counts as skipped, not as passed. Fails where something failed, or where nothing passed.
 #
 # Counted as failed besides failed tests: a test binary that ended without its result, a filter that chose no test, and
@@ -32,6 +32,9 @@ FILENAME == ARGV[1] { next }
 
 /^ +Running [^`]/ || /^ +Doc-tests / { end_binary(); binary = $0; sub(/^ +(Running )?/, "", binary) }
 /^test .* \.\.\. FAILED$/ { name = $0; sub(/^test /, "", name); sub(/ \.\.\. FAILED$/, "", name); broken[name] = 1 }
+/^---- .* stdout ----$/ { saying = $0; gsub(/^---- | stdout ----$/, "", saying); next }
+/^failures:$/ { saying = "" }
+saying != "" && NF && lines[saying] < 12 { lines[saying]++; said[saying] = said[saying] "\n        " substr($0, 1, 600) }
 /^test .* \.\.\. ignored/ { ignored++; text = $0; sub(/^test /, "", text); ignores[ignored] = text }
 /^test result: / {
     split($0, word, /[ ;.]+/)
@@ -65,7 +68,7 @@ END {
     if (groups) print "\nskipped, in whole or in part:"
     for (i = 1; i <= groups; i++) print "  " order[i] listed[order[i]]
     if (failed) print "\nfailed:"
-    for (name in broken) print "    " name
+    for (name in broken) print "    " name said[name]
     for (i = 1; i <= reasons; i++) print "    " failures[i]
     printf "\n%s passed, %s failed, %s skipped\n", with_commas(passed + 0), with_commas(failed + 0), with_commas(skipped + 0)
     exit failed > 0 || passed <= 0

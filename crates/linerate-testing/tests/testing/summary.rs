@@ -102,11 +102,16 @@ skipped, in whole or in part:
 fn a_test_that_fails_is_counted_once() {
     let log = LOG
         .replace("test lab::two ... ok", "test lab::two ... FAILED")
-        .replace("ok. 3 passed; 0 failed", "FAILED. 2 passed; 1 failed")
+        .replace(
+            "\ntest result: ok. 3 passed; 0 failed",
+            "\nfailures:\n\n---- lab::two stdout ----\n\nthread 'lab::two' panicked at lab.rs:2:5:\nno path\n\n\n\
+             failures:\n    lab::two\n\ntest result: FAILED. 2 passed; 1 failed",
+        )
         .replace("cargo test ended with 0", "cargo test ended with 101");
     let (text, good) = summary(&log, "test\tlinerate lab::two\tnetem\tits end\tno netem\n");
     assert_eq!(last(&text), "1,203 passed, 1 failed, 0 skipped");
-    assert!(text.contains("\nfailed:\n    lab::two\n"), "{text}");
+    let failed = "\nfailed:\n    lab::two\n        thread 'lab::two' panicked at lab.rs:2:5:\n        no path\n\n";
+    assert!(text.contains(failed), "{text}");
     assert!(!good);
 }
 
