@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sums up a log of `cargo test` and `make seeds`, and the skips that tests and steps wrote down:
 #   scripts/test-summary.sh SKIPS LOG
-# Lists what was ignored, skipped or failed with the beginning of what it said, and ends with "1,221 passed, 0 failed, 6 skipped". A test that skipped a
-# part of itself counts as skipped, not as passed. Fails where something failed, or where nothing passed.
+# Lists what was ignored, what was skipped, and what failed with the beginning of what it said, and ends with
+# "1,221 passed, 0 failed, 6 skipped". A test that skipped a part of itself counts as skipped, not as passed.
+# Fails where something failed, or where nothing passed.
 #
 # Counted as failed besides failed tests: a test binary that ended without its result, a filter that chose no test, and
 # a step that failed although no test of it did ("make test: STEP ended with CODE", which scripts/test.sh writes).

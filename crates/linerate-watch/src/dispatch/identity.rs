@@ -62,7 +62,7 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// In which order tests that wait are started: class, deadline, the busier host first, then by hash.
+/// In which order tests that wait are started: the class with which they take turns, deadline, the busier host first, then by hash.
 pub(super) type Order = (
     linerate_model::watch::RunClass,
     linerate_model::watch::UnixMillis,
