@@ -138,7 +138,8 @@ const FIND: &str = concat!(
     "f=; for d in \"$@\"; do b=$d/linerate-$h; ",
     "if closed \"$d\" && test -O \"$d\"; then :; else continue; fi; ",
     "if test -L \"$b\"; then continue; fi; ",
-    "if test -O \"$b\" && closed \"$b\" && whole \"$b\" && starts \"$b\"; then f=$b; touch \"$b\" 2>/dev/null; break; fi; done; ",
+    // Without -c, touch opens it for writing, and another host that shares the folder cannot start it at that moment.
+    "if test -O \"$b\" && closed \"$b\" && whole \"$b\" && starts \"$b\"; then f=$b; touch -c \"$b\" 2>/dev/null; break; fi; done; ",
     "if test -z \"$f\"; then b=$(command -v linerate); ",
     "if test -n \"$b\" && whole \"$b\" && test \"$(sum \"$b\")\" = \"$h\" && starts \"$b\"; then f=$b; fi; fi;",
 );
@@ -284,6 +285,16 @@ mod tests {
         ] {
             assert_eq!(found(foreign), nothing, "{foreign}");
         }
+    }
+
+    #[test]
+    fn the_time_of_a_found_binary_is_renewed_without_writing_to_it() {
+        let prepare = r##"program "$b" good; touch -d 2001-01-01 "$b"; touch -d 2002-01-01 good;
+            trap 'test "$b" -nt good || printf " is old"' EXIT; real=$(command -v touch);
+            printf "#!/bin/sh\ntest \"\$1\" = -c && exec $real \"\$@\"\n" >path/touch; chmod 700 path/touch; hash -r"##;
+        let (file, ran) = found(prepare);
+        assert!(file.starts_with("/own/linerate-") && ran, "{file}");
+        assert!(!file.ends_with(" is old"), "{file}");
     }
 
     #[test]
