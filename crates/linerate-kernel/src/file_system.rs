@@ -13,7 +13,7 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::units::Bytes;
 use rustix::fs::{
     Advice, AtFlags, FallocateFlags, OFlags, StatVfsMountFlags, StatxFlags, fadvise, fallocate,
-    fcntl_getfl, fcntl_setfl, fstatfs, fstatvfs, statx, syncfs,
+    fcntl_getfl, fcntl_setfl, fstatfs, fstatvfs, statx,
 };
 use rustix::io::Errno;
 
@@ -155,12 +155,16 @@ pub fn evict(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
-/// Waits until all that was written to the file system of this descriptor is on its disk (`syncfs(2)`).
+/// Has the kernel write what the page cache holds for a file, without waiting for it (`sync_file_range(2)`). It promises nothing:
+/// fsync has to follow.
 ///
 /// # Errors
-/// `EIO`, `ENOSPC`, `EDQUOT` of what could not be written since the descriptor was opened (Linux 5.8; earlier ones tell nothing).
-pub fn sync(descriptor: impl AsFd) -> io::Result<()> {
-    Ok(syncfs(descriptor)?)
+/// `ENOSYS` and `ESPIPE` where there is no such thing; `EIO`, `ENOSPC` of earlier writes.
+pub fn begin_to_write_back(file: &File) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    let result =
+        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    check(result).map(drop)
 }
 
 /// How much of the begin of a file the page cache holds (`cachestat(2)`, Linux 6.5).

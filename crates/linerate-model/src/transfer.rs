@@ -76,7 +76,7 @@ pub struct StageRecord {
     pub piece: Bytes,
     /// Threads that read or write.
     pub threads: u32,
-    /// Their time in `read` and `write`, of all together.
+    /// Their time in `read` and `write`, and in `fsync` of files while others were still coming, of all together.
     pub moving: Nanos,
     /// Their time in `open`, `mkdir`, `close` and whatever else each file costs beside its bytes.
     pub opening: Nanos,

@@ -1,6 +1,6 @@
 //! The files of a target: made below its folder and nowhere else, written in any order, whole when all their bytes are there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
@@ -20,8 +20,10 @@ use super::{ALIGNMENT, Access, PIECE, place};
 const MOST_OPEN: usize = 4096;
 /// Folders that are kept open.
 const FOLDERS_KEPT: usize = 256;
-/// So many files get an fsync each at the end; more get one `syncfs` of their file system.
-const SYNCED_ONE_BY_ONE: usize = 16;
+/// Files that wait for their fsync: the kernel writes them together, and one commit of the journal serves them all.
+const SYNCED_TOGETHER: usize = 64;
+/// What a folder's owner may do while files are made in it, and afterwards.
+const OWNERS: u32 = 0o700;
 
 /// A file that is being written.
 #[derive(Debug)]
@@ -41,8 +43,10 @@ pub(super) struct Sink {
     access: Access,
     files: Mutex<HashMap<u32, Arc<Written>>>,
     folders: Mutex<HashMap<Vec<u8>, Arc<Directory>>>,
-    /// Files that are whole, for the end, and how many more there are.
-    whole: Mutex<(Vec<File>, u64)>,
+    /// Folders that were made before their header came.
+    made: Mutex<HashSet<Vec<u8>>>,
+    /// Files that are whole, and not yet on disk.
+    whole: Mutex<Vec<Arc<Written>>>,
     /// A large file was written by the page cache.
     pub(super) buffered: AtomicBool,
     pub(super) moving_ns: AtomicU64,
@@ -69,6 +73,7 @@ impl Sink {
             access,
             files: Mutex::default(),
             folders: Mutex::default(),
+            made: Mutex::default(),
             whole: Mutex::default(),
             buffered: AtomicBool::new(false),
             moving_ns: AtomicU64::new(0),
@@ -81,7 +86,9 @@ impl Sink {
         let header = piece.header;
         if header.kind == Kind::Folder {
             if !self.nameless {
-                timed(&self.opening_ns, || self.enter(&piece.name).map(drop))?;
+                timed(&self.opening_ns, || {
+                    self.make_folder(&piece.name, header.mode)
+                })?;
             }
             return Ok(false);
         }
@@ -161,33 +168,65 @@ impl Sink {
         }
     }
 
-    /// A folder below the target, entered part by part, made where it is missing.
+    /// A folder that the source has, with its mode; one that was there before keeps its own.
+    fn make_folder(&self, name: &[u8], mode: u32) -> io::Result<()> {
+        let folder = self.enter(name)?;
+        if held(&self.made).remove(name) {
+            let mode = Permissions::from_mode(mode & 0o777 | OWNERS);
+            folder.readable()?.set_permissions(mode)?;
+        }
+        Ok(())
+    }
+
+    /// A folder below the target, entered from its parent, made where it is missing: its owner's until its header says more.
     fn enter(&self, name: &[u8]) -> io::Result<Arc<Directory>> {
         if let Some(known) = held(&self.folders).get(name) {
             return Ok(Arc::clone(known));
         }
-        let mut folder = Arc::new(self.folder.share()?);
-        for part in name.split(|byte| *byte == b'/').map(OsStr::from_bytes) {
-            let entered = match folder.enter(part) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    match folder.make_directory(part, 0o755) {
-                        // Another thread was faster.
-                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                            folder.enter(part)
-                        }
-                        made => made,
-                    }
-                }
-                entered => entered,
-            };
-            folder = Arc::new(entered?);
-        }
+        let slash = name.iter().rposition(|byte| *byte == b'/');
+        let (parent, part) = match slash {
+            None => (Arc::new(self.folder.share()?), name),
+            Some(slash) => (self.enter(&name[..slash])?, &name[slash + 1..]),
+        };
+        let part = OsStr::from_bytes(part);
+        let folder = match parent.enter(part) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.make_in(&parent, name)?,
+            entered => entered?,
+        };
+        let folder = Arc::new(folder);
         let mut folders = held(&self.folders);
-        if folders.len() >= FOLDERS_KEPT {
-            folders.clear();
-        }
         folders.insert(name.to_owned(), Arc::clone(&folder));
+        if folders.len() < FOLDERS_KEPT {
+            return Ok(folder);
+        }
+        // In those that nobody holds nothing is being made.
+        let idle: Vec<_> = folders
+            .extract_if(|_, folder| Arc::strong_count(folder) == 1)
+            .collect();
+        drop(folders);
+        for (_, folder) in idle {
+            folder.sync()?;
+        }
         Ok(folder)
+    }
+
+    /// Makes the folder of this name in its parent, where another thread has not been faster.
+    fn make_in(&self, parent: &Directory, name: &[u8]) -> io::Result<Directory> {
+        let slash = name.iter().rposition(|byte| *byte == b'/');
+        let part = OsStr::from_bytes(&name[slash.map_or(0, |slash| slash + 1)..]);
+        let mut made = held(&self.made);
+        if made.len() >= MOST_OPEN {
+            let error = format!("more than {MOST_OPEN} folders were made and not announced");
+            return Err(io::Error::other(error));
+        }
+        match parent.make_directory(part, OWNERS) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => parent.enter(part),
+            Err(error) => Err(error),
+            Ok(folder) => {
+                made.insert(name.to_owned());
+                Ok(folder)
+            }
+        }
     }
 
     /// Writes a piece where it belongs; directly, the end of a file is written to the next multiple of the alignment.
@@ -218,7 +257,7 @@ impl Sink {
     }
 
     /// All bytes of a file are there.
-    fn finish(&self, header: &Header, written: &Written) -> io::Result<()> {
+    fn finish(&self, header: &Header, written: &Arc<Written>) -> io::Result<()> {
         held(&self.files).remove(&header.file);
         let Some(Ok((file, _))) = written.file.get() else {
             return Ok(());
@@ -229,31 +268,37 @@ impl Sink {
         if !self.nameless {
             file.set_permissions(Permissions::from_mode(header.mode & 0o777))?;
         }
-        let mut whole = held(&self.whole);
-        if whole.0.len() < SYNCED_ONE_BY_ONE {
-            whole.0.push(file.try_clone()?);
-        } else {
-            whole.1 += 1;
-        }
+        held(&self.whole).push(Arc::clone(written));
+        // A file system without it does all the work in fsync.
+        drop(file_system::begin_to_write_back(file));
         Ok(())
+    }
+
+    /// Waits until the files that are whole are on disk, where there are enough of them.
+    pub(super) fn sync_some(&self) -> io::Result<()> {
+        let mut whole = held(&self.whole);
+        if whole.len() < SYNCED_TOGETHER {
+            return Ok(());
+        }
+        let files = std::mem::take(&mut *whole);
+        drop(whole);
+        timed(&self.moving_ns, || sync_all(&files))
     }
 
     /// Waits until everything is on disk; how many files are not whole.
     pub(super) fn sync(&self) -> io::Result<usize> {
-        let (files, more) = std::mem::take(&mut *held(&self.whole));
-        if more > 0 {
-            file_system::sync(self.folder.readable()?)?;
-        } else {
-            for file in &files {
-                file.sync_all()?;
+        sync_all(&std::mem::take(&mut *held(&self.whole)))?;
+        if !self.nameless {
+            for folder in held(&self.folders).values() {
+                folder.sync()?;
             }
-            if !self.nameless {
-                self.folder.sync()?;
-                for folder in held(&self.folders).values() {
-                    folder.sync()?;
-                }
-            }
+            self.folder.sync()?;
         }
         Ok(held(&self.files).len())
     }
+}
+
+fn sync_all(files: &[Arc<Written>]) -> io::Result<()> {
+    let opened = files.iter().filter_map(|one| one.file.get()?.as_ref().ok());
+    opened.map(|(file, _)| file.sync_all()).collect()
 }

@@ -20,6 +20,9 @@ use super::sink::Sink;
 use super::source::checksum;
 use super::{Access, PIECE, RING, THREADS, TransferError};
 
+/// What a target does when all is handed over.
+const SYNCING: &str = "waiting for the disk (fsync)";
+
 #[derive(Debug)]
 struct Shared {
     ring: Ring,
@@ -225,6 +228,10 @@ impl Shared {
             self.handed_over_ns
                 .fetch_max(clock::monotonic().0, Ordering::AcqRel);
             self.ring.give_back(piece.room, length);
+            if let Err(error) = self.sink.as_ref().map_or(Ok(()), Sink::sync_some) {
+                self.fail(SYNCING, &error);
+                break;
+            }
         }
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.conclude();
@@ -241,7 +248,7 @@ impl Shared {
                 Ok(files) => self
                     .ring
                     .fail(format!("{files} files did not arrive whole"), 0),
-                Err(error) => self.fail("waiting for the disk (fsync)", &error),
+                Err(error) => self.fail(SYNCING, &error),
             }
         }
         drop(self.finished.raise());

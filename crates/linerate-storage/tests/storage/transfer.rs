@@ -26,6 +26,11 @@ fn into(folder: &Path, access: Access, nameless: bool) -> Target {
     Target::in_folder(opened, folder, access, nameless).unwrap()
 }
 
+/// On a disk where the build is, and not in the memory that `/tmp` may be.
+fn in_build_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
 /// One file of so many bytes that are made.
 fn of_memory(bytes: u64) -> Source {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -128,7 +133,9 @@ fn a_tree_arrives_with_its_folders_names_and_modes() {
     for number in 0..2000 {
         fs::write(top.join(format!("a/{number}")), number.to_string()).unwrap();
     }
-    fs::set_permissions(top.join("a/7"), fs::Permissions::from_mode(0o751)).unwrap();
+    for (name, mode) in [("a/7", 0o751), ("a", 0o550), ("a/b", 0o700)] {
+        fs::set_permissions(top.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
     std::os::unix::fs::symlink("/etc/passwd", top.join("link")).unwrap();
     let source = Source::of_files(&top, Access::Direct).unwrap();
     let target = into(to.path(), Access::Direct, false);
@@ -142,11 +149,53 @@ fn a_tree_arrives_with_its_folders_names_and_modes() {
     assert!(fs::read(copied.join("a/b/big")).unwrap() == bytes(3 * PIECE + 17));
     assert_eq!(fs::read_to_string(copied.join("a/1999")).unwrap(), "1999");
     assert!(copied.join("empty").is_dir() && !copied.join("link").exists());
-    let mode = fs::metadata(copied.join("a/7"))
-        .unwrap()
-        .permissions()
-        .mode();
-    assert_eq!(mode & 0o777, 0o751);
+    for (name, mode) in [
+        ("a/7", 0o751),
+        ("a", 0o750),
+        ("a/b", 0o700),
+        ("empty", 0o755),
+    ] {
+        let facts = fs::metadata(copied.join(name)).unwrap();
+        assert_eq!(facts.permissions().mode() & 0o777, mode, "{name}");
+    }
+    // So that it can be removed.
+    fs::set_permissions(top.join("a"), fs::Permissions::from_mode(0o750)).unwrap();
+}
+
+#[test]
+fn folders_of_the_target_keep_their_modes() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [top, there] = [&from, &to].map(|folder| folder.path().join("tree"));
+    for (folder, mode) in [(&top, 0o777), (&there, 0o711)] {
+        fs::create_dir(folder).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    fs::write(top.join("file"), "new").unwrap();
+    let source = Source::of_files(&top, Access::Direct).unwrap();
+    let (_, written, _) = copy(&source, &into(to.path(), Access::Direct, false), 1);
+    assert_eq!((written.error, written.files), (None, 1));
+    let mode = fs::metadata(&there).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o711);
+}
+
+#[test]
+fn more_folders_than_are_kept_open_arrive() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for number in 0..600 {
+        let folder = from.path().join(format!("{}/{number}", number % 7));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("file"), number.to_string()).unwrap();
+    }
+    let source = Source::of_files(from.path(), Access::Direct).unwrap();
+    let (_, written, ended) = copy(&source, &into(to.path(), Access::Direct, false), 4);
+    assert_eq!((written.error, written.files), (None, 600));
+    assert_eq!(ended, Vec::<String>::new());
+    let top = to.path().join(from.path().file_name().unwrap());
+    for number in 0..600 {
+        let file = top.join(format!("{}/{number}/file", number % 7));
+        assert_eq!(fs::read_to_string(file).unwrap(), number.to_string());
+    }
 }
 
 #[test]
@@ -172,6 +221,29 @@ fn files_without_names_leave_nothing() {
     assert_eq!(read.checksum, written.checksum);
     assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
     assert!(matches!(written.medium, Medium::Disk(_)) && read.medium == Medium::Memory);
+}
+
+#[test]
+fn small_files_without_names_reach_the_disk() {
+    let (from, to) = (tempfile::tempdir().unwrap(), in_build_folder());
+    for number in 0..200 {
+        fs::write(from.path().join(number.to_string()), bytes(100_000)).unwrap();
+    }
+    let source = Source::of_files(from.path(), Access::Direct).unwrap();
+    let target = into(to.path(), Access::Direct, true);
+    let (_, written, ended) = copy(&source, &target, 2);
+    assert_eq!(ended, Vec::<String>::new());
+    assert_eq!((written.files, written.error.clone()), (200, None));
+    let Medium::Disk(place) = &written.medium else {
+        panic!("{written:?}");
+    };
+    match place.device_bytes {
+        Some(device) => assert!(device >= written.bytes, "{device:?}"),
+        None => eprintln!(
+            "skipped: {} is on no block device whose writes the kernel counts",
+            place.path
+        ),
+    }
 }
 
 #[test]
