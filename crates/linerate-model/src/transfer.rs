@@ -44,7 +44,7 @@ pub struct StagePlace {
     /// The block device of the file system, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<PlainText>,
-    /// Files of a piece and more are read or written past the page cache (`O_DIRECT`).
+    /// More than half of the bytes were read or written past the page cache (`O_DIRECT`).
     pub direct: bool,
     /// Of the source, in the page cache before it was read; absent where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,8 +12,8 @@ use linerate_kernel::event::EventFd;
 use linerate_model::transfer::{MAX_RING_SAMPLES, RingRecord, RingSample};
 use linerate_model::units::{Bytes, Nanos};
 
+use super::ALIGNMENT;
 use super::frame::Header;
-use super::{ALIGNMENT, PIECE};
 
 /// Between two samples.
 const SAMPLE: Nanos = Nanos::from_millis(100);
@@ -68,7 +68,9 @@ struct State {
     failed: Option<(String, i32)>,
     want_piece: usize,
     want_room: usize,
+    /// Memory to use again, of pieces that were the longest so far.
     spare: Vec<Aligned>,
+    spare_bytes: usize,
     began: Option<Nanos>,
     since: Nanos,
     record: RingRecord,
@@ -97,6 +99,7 @@ impl Ring {
             want_piece: 0,
             want_room: 0,
             spare: Vec::new(),
+            spare_bytes: 0,
             began: None,
             since: Nanos::ZERO,
             record: RingRecord {
@@ -187,7 +190,12 @@ impl Ring {
             return None;
         }
         state.held += bytes;
-        let spare = (bytes == PIECE).then(|| state.spare.pop()).flatten();
+        let fits = bytes == state.spare_bytes;
+        let spare = fits.then(|| state.spare.pop()).flatten();
+        // What is kept for later is part of the ring's memory.
+        while state.held + state.spare.len() * state.spare_bytes > self.capacity
+            && state.spare.pop().is_some()
+        {}
         let memory = spare.unwrap_or_else(|| Aligned::new(bytes, ALIGNMENT));
         Some(Room { memory, bytes })
     }
@@ -247,7 +255,11 @@ impl Ring {
         let mut state = self.lock();
         state.held -= room.bytes;
         state.moved += moved;
-        if room.bytes == PIECE {
+        if room.bytes > state.spare_bytes {
+            state.spare.clear();
+            state.spare_bytes = room.bytes;
+        }
+        if room.bytes == state.spare_bytes {
             state.spare.push(room.memory);
         }
         if state.want_room > 0 {

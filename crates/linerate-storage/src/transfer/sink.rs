@@ -47,8 +47,8 @@ pub(super) struct Sink {
     made: Mutex<HashSet<Vec<u8>>>,
     /// Files that are whole, and not yet on disk.
     whole: Mutex<Vec<Arc<Written>>>,
-    /// A large file was written by the page cache.
-    pub(super) buffered: AtomicBool,
+    /// Bytes that were written past the page cache.
+    pub(super) direct_bytes: AtomicU64,
     pub(super) moving_ns: AtomicU64,
     pub(super) opening_ns: AtomicU64,
 }
@@ -75,7 +75,7 @@ impl Sink {
             folders: Mutex::default(),
             made: Mutex::default(),
             whole: Mutex::default(),
-            buffered: AtomicBool::new(false),
+            direct_bytes: AtomicU64::new(0),
             moving_ns: AtomicU64::new(0),
             opening_ns: AtomicU64::new(0),
         }
@@ -140,9 +140,6 @@ impl Sink {
                 file.map_err(|error| (error.to_string(), error.raw_os_error().unwrap_or(0)))?;
             let large = header.size >= PIECE as u64;
             let direct = large && self.access == Access::Direct && place::make_direct(&file);
-            if large && !direct {
-                self.buffered.store(true, Ordering::Release);
-            }
             Ok((file, AtomicBool::new(direct)))
         });
         match made {
@@ -246,12 +243,14 @@ impl Sink {
                 Err(error) if is_direct && error.kind() == io::ErrorKind::InvalidInput => {
                     file_system::set_direct(file, false)?;
                     direct.store(false, Ordering::Release);
-                    self.buffered.store(true, Ordering::Release);
                     is_direct = false;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+        if is_direct {
+            self.direct_bytes.fetch_add(length as u64, Ordering::AcqRel);
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ use crate::probe::noise::Noise;
 
 /// What a listing holds at most: some 200 MB of names.
 const MOST_ENTRIES: usize = 1_000_000;
+/// Below this a part costs more than its bytes.
+const SHORTEST_PIECE: usize = 64 << 10;
 /// `O_NOFOLLOW | O_NONBLOCK` on Linux: a file that became a link or a pipe since it was listed is not waited for.
 const NO_FOLLOW: i32 = 0o400_000 | 0o4000;
 
@@ -55,8 +57,11 @@ struct Shared {
     running: AtomicUsize,
     stopped: AtomicBool,
     started: AtomicBool,
-    /// A large file was read by the page cache.
-    buffered: AtomicBool,
+    streams: AtomicUsize,
+    /// The longest part, by then.
+    piece: AtomicUsize,
+    /// Bytes that were read past the page cache.
+    direct_bytes: AtomicU64,
     moving_ns: AtomicU64,
     opening_ns: AtomicU64,
     began_ns: AtomicU64,
@@ -129,7 +134,9 @@ impl Source {
             running: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
             started: AtomicBool::new(false),
-            buffered: AtomicBool::new(false),
+            streams: AtomicUsize::new(0),
+            piece: AtomicUsize::new(PIECE),
+            direct_bytes: AtomicU64::new(0),
             moving_ns: AtomicU64::new(0),
             opening_ns: AtomicU64::new(0),
             began_ns: AtomicU64::new(0),
@@ -145,11 +152,13 @@ impl Source {
         Bytes(self.0.bytes)
     }
 
-    /// Begins to read.
+    /// Begins to read, for the streams whose [`Source::outlet`]s were made until then.
     pub fn start(&self) {
         if self.0.started.swap(true, Ordering::AcqRel) {
             return;
         }
+        let piece = piece(self.0.streams.load(Ordering::Acquire));
+        self.0.piece.store(piece, Ordering::Release);
         self.0
             .began_ns
             .store(clock::monotonic().0, Ordering::Release);
@@ -172,6 +181,7 @@ impl Source {
 
     /// What one stream sends.
     pub fn outlet(&self) -> Outlet {
+        self.0.streams.fetch_add(1, Ordering::AcqRel);
         Outlet {
             shared: Arc::clone(&self.0),
             piece: None,
@@ -192,7 +202,8 @@ impl Source {
     pub fn record(&self) -> StageRecord {
         let shared = &self.0;
         let load = |value: &AtomicU64| value.load(Ordering::Acquire);
-        let direct = shared.access == Access::Direct && !shared.buffered.load(Ordering::Acquire);
+        let bytes = load(&shared.bytes_read);
+        let direct = mostly(load(&shared.direct_bytes), bytes);
         StageRecord {
             role: StageRole::Source,
             medium: shared
@@ -201,8 +212,8 @@ impl Source {
                 .map_or(Medium::Memory, |place| Medium::Disk(place.now(direct))),
             files: load(&shared.files_read),
             left_out: shared.left_out,
-            bytes: Bytes(load(&shared.bytes_read)),
-            piece: Bytes(PIECE as u64),
+            bytes: Bytes(bytes),
+            piece: Bytes(shared.piece.load(Ordering::Acquire) as u64),
             threads: THREADS,
             moving: Nanos(load(&shared.moving_ns)),
             opening: Nanos(load(&shared.opening_ns)),
@@ -216,6 +227,19 @@ impl Source {
     }
 }
 
+/// How long parts are for so many streams: the target has room set aside for the part that each of them is receiving, and these
+/// are to be no more than a quarter of its ring.
+fn piece(streams: usize) -> usize {
+    let each = RING / 4 / streams.max(1);
+    let power = each.checked_ilog2().map_or(0, |log| 1 << log);
+    power.clamp(SHORTEST_PIECE, PIECE)
+}
+
+/// Whether a stage's bytes went past the page cache: more than half of them.
+pub(super) const fn mostly(direct: u64, all: u64) -> bool {
+    direct > all / 2
+}
+
 /// A checksum as a record has it.
 pub(super) fn checksum(sum: &Mutex<u128>) -> PlainText {
     let sum = *sum.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,10 +251,11 @@ impl Shared {
     fn read(&self, number: u64) {
         let mut open: Option<(usize, File, bool)> = None;
         let mut noise = Noise::new(clock::monotonic().0 ^ number);
-        while let Some((index, offset)) = self.next() {
+        let most = self.piece.load(Ordering::Acquire);
+        while let Some((index, offset)) = self.next(most) {
             let entry = &self.entries[index];
             let left = entry.size - offset;
-            let length = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE);
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(most);
             let Some(mut room) = self.ring.reserve_waiting(length) else {
                 break;
             };
@@ -283,14 +308,14 @@ impl Shared {
     }
 
     /// The next part to read.
-    fn next(&self) -> Option<(usize, u64)> {
+    fn next(&self, most: usize) -> Option<(usize, u64)> {
         if self.stopped.load(Ordering::Acquire) {
             return None;
         }
         let mut cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = self.entries.get(cursor.entry)?;
         let part = (cursor.entry, cursor.offset);
-        cursor.offset += PIECE as u64;
+        cursor.offset += most as u64;
         if cursor.offset >= entry.size {
             *cursor = Cursor {
                 entry: part.0 + 1,
@@ -316,9 +341,6 @@ impl Shared {
             let file = options.read(true).custom_flags(NO_FOLLOW).open(path)?;
             let large = self.entries[index].size >= PIECE as u64;
             let direct = large && self.access == Access::Direct && place::make_direct(&file);
-            if large && !direct {
-                self.buffered.store(true, Ordering::Release);
-            }
             *open = Some((index, file, direct));
         }
         let Some((_, file, direct)) = open else {
@@ -344,11 +366,13 @@ impl Shared {
                 Err(error) if *direct && error.kind() == io::ErrorKind::InvalidInput => {
                     file_system::set_direct(file, false)?;
                     *direct = false;
-                    self.buffered.store(true, Ordering::Release);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+        if *direct {
+            self.direct_bytes.fetch_add(length as u64, Ordering::AcqRel);
         }
         let ended = clock::monotonic();
         self.opening_ns

@@ -17,7 +17,7 @@ use super::frame::{self, HEADER, Header, Kind};
 use super::place::Place;
 use super::ring::{Piece, Ring, Room, Waits};
 use super::sink::Sink;
-use super::source::checksum;
+use super::source::{checksum, mostly};
 use super::{Access, PIECE, RING, THREADS, TransferError};
 
 /// What a target does when all is handed over.
@@ -27,9 +27,9 @@ const SYNCING: &str = "waiting for the disk (fsync)";
 struct Shared {
     ring: Ring,
     sink: Option<Sink>,
-    access: Access,
     place: Option<Place>,
     running: AtomicUsize,
+    inlets: AtomicUsize,
     started: AtomicBool,
     finished: EventFd,
     began_ns: AtomicU64,
@@ -63,7 +63,7 @@ impl Target {
             });
         }
         let sink = Sink::new(folder, access, nameless);
-        Ok(Self::new(Some(sink), access, Some(place))?)
+        Ok(Self::new(Some(sink), Some(place))?)
     }
 
     /// Memory: pieces are checked and dropped.
@@ -71,16 +71,16 @@ impl Target {
     /// # Errors
     /// No descriptors.
     pub fn in_memory() -> Result<Self, TransferError> {
-        Ok(Self::new(None, Access::Buffered, None)?)
+        Ok(Self::new(None, None)?)
     }
 
-    fn new(sink: Option<Sink>, access: Access, place: Option<Place>) -> io::Result<Self> {
+    fn new(sink: Option<Sink>, place: Option<Place>) -> io::Result<Self> {
         Ok(Self(Arc::new(Shared {
             ring: Ring::new(RING)?,
             sink,
-            access,
             place,
             running: AtomicUsize::new(0),
+            inlets: AtomicUsize::new(0),
             started: AtomicBool::new(false),
             finished: EventFd::new()?,
             began_ns: AtomicU64::new(0),
@@ -114,8 +114,9 @@ impl Target {
         }
     }
 
-    /// What one stream receives into.
+    /// What one stream receives into. When all that were made before [`Target::start`] are gone, everything has come.
     pub fn inlet(&self) -> Inlet {
+        self.0.inlets.fetch_add(1, Ordering::AcqRel);
         Inlet {
             shared: Arc::clone(&self.0),
             head: [0; HEADER],
@@ -130,7 +131,7 @@ impl Target {
         }
     }
 
-    /// All streams have ended: what the ring holds is written, and then fsync. Returns at once.
+    /// All streams have ended, also where there were none: what the ring holds is written, and then fsync. Returns at once.
     pub fn end(&self) {
         self.start();
         self.0.ring.end();
@@ -164,10 +165,11 @@ impl Target {
     pub fn record(&self) -> StageRecord {
         let shared = &self.0;
         let load = |value: &AtomicU64| value.load(Ordering::Acquire);
-        let time =
-            |of: fn(&Sink) -> &AtomicU64| shared.sink.as_ref().map_or(0, |sink| load(of(sink)));
-        let by_cache = |sink: &Sink| sink.buffered.load(Ordering::Acquire);
-        let direct = shared.access == Access::Direct && !shared.sink.as_ref().is_some_and(by_cache);
+        let time = |which: fn(&Sink) -> &AtomicU64| {
+            shared.sink.as_ref().map_or(0, |sink| load(which(sink)))
+        };
+        let bytes = load(&shared.bytes);
+        let direct = mostly(time(|sink| &sink.direct_bytes), bytes);
         let on_disk = Some(Nanos(load(&shared.on_disk_ns)));
         StageRecord {
             role: StageRole::Target,
@@ -177,7 +179,7 @@ impl Target {
                 .map_or(Medium::Memory, |place| Medium::Disk(place.now(direct))),
             files: load(&shared.files),
             left_out: 0,
-            bytes: Bytes(load(&shared.bytes)),
+            bytes: Bytes(bytes),
             piece: Bytes(PIECE as u64),
             threads: THREADS,
             moving: Nanos(time(|sink| &sink.moving_ns)),
@@ -264,6 +266,16 @@ impl Shared {
 /// The header as its source weighs it: which stream names the file is no part of it.
 const fn unnamed(header: Header) -> Header {
     Header { name: 0, ..header }
+}
+
+impl Drop for Inlet {
+    /// The last stream's end is the target's, so that its fsync waits for no word of the other host.
+    fn drop(&mut self) {
+        let last = self.shared.inlets.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && self.shared.started.load(Ordering::Acquire) {
+            self.shared.ring.end();
+        }
+    }
 }
 
 /// What one stream receives into.

@@ -71,11 +71,14 @@ fn copy(
     target: &Target,
     streams: usize,
 ) -> (StageRecord, StageRecord, Vec<String>) {
+    let ends: Vec<_> = (0..streams)
+        .map(|_| (source.outlet(), target.inlet()))
+        .collect();
     source.start();
     target.start();
-    let threads: Vec<_> = (0..streams)
-        .map(|number| {
-            let (outlet, inlet) = (source.outlet(), target.inlet());
+    let threads: Vec<_> = (0..)
+        .zip(ends)
+        .map(|(number, (outlet, inlet))| {
             std::thread::spawn(move || carry(outlet, inlet, 1000 + number))
         })
         .collect();
@@ -83,7 +86,6 @@ fn copy(
         .into_iter()
         .filter_map(|thread| thread.join().unwrap().err());
     let ended = ended.collect();
-    target.end();
     wait(target.finished_fd().as_fd());
     source.stop();
     target.stop();
@@ -237,6 +239,7 @@ fn small_files_without_names_reach_the_disk() {
     let Medium::Disk(place) = &written.medium else {
         panic!("{written:?}");
     };
+    assert!(!place.direct, "files of less than a piece");
     match place.device_bytes {
         Some(device) => assert!(device >= written.bytes, "{device:?}"),
         None => eprintln!(
@@ -256,6 +259,39 @@ fn memory_takes_everything_and_checks_it() {
     assert_eq!(read.checksum, written.checksum);
     let times = [read.ring.empty, read.ring.full, read.ring.between];
     assert!(times.iter().any(|time| time.0 > 0), "{times:?}");
+}
+
+#[test]
+fn parts_that_many_streams_receive_leave_most_of_the_ring() {
+    const STREAMS: usize = 120;
+    let source = of_memory(64 << 20);
+    let target = Target::in_memory().unwrap();
+    let mut ends: Vec<_> = (0..STREAMS)
+        .map(|_| (source.outlet(), target.inlet()))
+        .collect();
+    source.start();
+    target.start();
+    // Each stream has sent a header and its name, and the network brings nothing more.
+    for (outlet, inlet) in &mut ends {
+        while outlet.fill().unwrap() == Filled::NotYet {
+            wait(outlet.fd());
+        }
+        let head = HEADER + usize::from(u16::from_be_bytes([outlet.bytes()[6], outlet.bytes()[7]]));
+        let mut bytes = &outlet.bytes()[..head];
+        while !bytes.is_empty() {
+            let room = inlet.room().unwrap().expect("room for a header");
+            let length = room.len().min(bytes.len());
+            room[..length].copy_from_slice(&bytes[..length]);
+            inlet.received(length).unwrap();
+            bytes = &bytes[length..];
+        }
+        assert!(inlet.room().unwrap().is_some(), "no room for a part");
+    }
+    let record = target.record();
+    assert_eq!(record.ring.full, Nanos(0));
+    assert!(source.record().piece.0 * STREAMS as u64 <= record.ring.capacity.0 / 4);
+    source.stop();
+    target.stop();
 }
 
 #[test]
@@ -304,6 +340,7 @@ fn neither_a_device_nor_nothing_is_a_source_or_target() {
 /// Hands bytes to a target's stream as they are.
 fn give(target: &Target, mut stream: &[u8]) -> Result<(), String> {
     let mut inlet = target.inlet();
+    target.start();
     while !stream.is_empty() {
         let room = inlet.room().map_err(|error| error.to_string())?.unwrap();
         let length = room.len().min(stream.len());
@@ -335,9 +372,7 @@ fn refused(stream: &[u8]) -> (String, tempfile::TempDir) {
     fs::create_dir(&inside).unwrap();
     std::os::unix::fs::symlink(to.path(), inside.join("out")).unwrap();
     let target = into(&inside, Access::Buffered, false);
-    target.start();
     let given = give(&target, stream);
-    target.end();
     wait(target.finished_fd());
     let error = target.failed().or_else(|| given.err()).unwrap_or_default();
     (error, to)
