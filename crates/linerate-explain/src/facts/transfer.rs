@@ -46,7 +46,7 @@ pub(crate) fn held(transfer: &Transfer) -> Option<Held> {
     .map(|part| time.share(part));
     let written = is_disk(&transfer.target);
     let read = is_disk(&transfer.source);
-    if written && fsync >= EACH_ALONE && source + network >= EACH_ALONE {
+    if by_cache(&transfer.target) && fsync >= EACH_ALONE && source + network >= EACH_ALONE {
         Some(Held::Serial)
     } else if source + target < HELD_UP {
         None
@@ -73,6 +73,11 @@ pub(crate) fn is_the_answer(case: &Case<'_>) -> bool {
 
 const fn is_disk(stage: &Stage) -> bool {
     matches!(stage.medium, Medium::Disk(_))
+}
+
+/// Whether a disk's bytes went through the page cache.
+const fn by_cache(stage: &Stage) -> bool {
+    matches!(&stage.medium, Medium::Disk(place) if !place.direct)
 }
 
 /// A stage's place, as sentences name it: `/data on sdb (xfs)`.

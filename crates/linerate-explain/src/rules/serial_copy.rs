@@ -1,7 +1,8 @@
 //! `serial-copy`: the network and the target's disk worked one after the other, so that their times add up.
 //!
 //! A fifth of the time or more went by in the fsync after the last byte, and a fifth or more in reading and sending before it:
-//! the page cache took everything at the network's rate, and the disk began when that was over.
+//! the page cache took everything at the network's rate, and the disk began when that was over. A target that was written past the
+//! page cache has an fsync as well, and that is the disk's own time.
 
 use linerate_model::finding::{Finding, Severity};
 

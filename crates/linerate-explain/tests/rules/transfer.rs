@@ -52,6 +52,14 @@ fn source(record: &mut RunRecord) -> &mut StageRecord {
     record.client.as_mut().unwrap().stage.as_mut().unwrap()
 }
 
+fn by_cache(stage: &mut StageRecord) -> &mut StagePlace {
+    let Medium::Disk(place) = &mut stage.medium else {
+        panic!("no disk");
+    };
+    place.direct = false;
+    place
+}
+
 #[test]
 fn the_stage_that_was_waited_for_is_named_and_what_follows_from_it_is_not() {
     for ((read, written, fsync), id) in [
@@ -59,7 +67,7 @@ fn the_stage_that_was_waited_for_is_named_and_what_follows_from_it_is_not() {
         ((35, 25, 0), "disk-read"),
         ((0, 90, 5), "disk-write"),
         ((30, 50, 0), "disk-write"),
-        ((10, 0, 60), "serial-copy"),
+        ((10, 0, 60), "disk-write"),
     ] {
         let record = transfer(read, written, fsync);
         let findings = explain(&record);
@@ -78,6 +86,10 @@ fn the_stage_that_was_waited_for_is_named_and_what_follows_from_it_is_not() {
             "{findings:#?}"
         );
     }
+    let mut serial = transfer(10, 0, 60);
+    let target = serial.server.as_mut().unwrap().stage.as_mut().unwrap();
+    by_cache(target);
+    assert_eq!(explain(&serial)[0].id, "serial-copy");
     // The network's case is that of a test without files.
     let without = fixture::run(&tcp(), &quiet());
     assert_eq!(ids(&transfer(20, 10, 5)), ids(&without));
@@ -89,10 +101,7 @@ fn what_cannot_be_trusted_comes_first() {
     source(&mut differs).checksum = "6".into();
     assert_eq!(explain(&differs)[0].id, "checksum");
     let mut cached = transfer(0, 0, 0);
-    let Medium::Disk(place) = &mut source(&mut cached).medium else {
-        panic!("no disk");
-    };
-    (place.direct, place.still_cached) = (false, Some(Bytes(1 << 30)));
+    by_cache(source(&mut cached)).still_cached = Some(Bytes(1 << 30));
     assert_eq!(explain(&cached)[0].id, "source-cached");
 }
 
