@@ -4,6 +4,7 @@ use std::os::fd::AsFd as _;
 
 use linerate_analysis::evidence::Evidence;
 use linerate_analysis::judgement::Judgement;
+use linerate_analysis::transfer::Transfer;
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
 use linerate_experiment::{counter_test, diagnosis};
@@ -206,6 +207,12 @@ fn verdict(evidence: &Evidence<'_>) -> Result<(), Failure> {
             )));
         }
     }
+    let transfer = Transfer::of(evidence.record);
+    if transfer.is_some_and(|transfer| transfer.checksums_agree == Some(false)) {
+        return Err(Failure::Incomplete(
+            "what the target wrote is not what the source read; do not use the files, and transfer them again".to_owned(),
+        ));
+    }
     let broken = evidence.ledger.broken().count();
     if broken > 0 {
         return Err(Failure::Unbalanced(format!(
@@ -290,6 +297,49 @@ impl<'a> Live<'a> {
         }
         if let Err(error) = shown {
             self.failed.get_or_insert(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::transfer::{Medium, RingRecord, StageRecord, StageRole};
+    use linerate_model::units::{Bytes, Nanos};
+    use linerate_testing::fixture;
+
+    use super::*;
+
+    fn stage(role: StageRole, bytes: u64, checksum: &str) -> StageRecord {
+        StageRecord {
+            role,
+            medium: Medium::Memory,
+            files: 1,
+            left_out: 0,
+            bytes: Bytes(bytes),
+            piece: Bytes(4096),
+            threads: 1,
+            moving: Nanos(1),
+            opening: Nanos(1),
+            began: Nanos(1),
+            handed_over: Nanos(2),
+            on_disk: None,
+            checksum: checksum.into(),
+            ring: RingRecord::default(),
+            error: None,
+        }
+    }
+
+    #[test]
+    fn files_that_did_not_arrive_as_they_were_are_no_success() {
+        let plan = Plan::new("server");
+        for (bytes, checksum, differs) in [(7, "5", false), (7, "6", true), (6, "5", true)] {
+            let mut record = fixture::run(&plan, &fixture::Traffic::window_limited());
+            let [client, server] = [&mut record.client, &mut record.server];
+            client.as_mut().unwrap().stage = Some(stage(StageRole::Source, 7, "5"));
+            server.as_mut().unwrap().stage = Some(stage(StageRole::Target, bytes, checksum));
+            let said = verdict(&Evidence::of(&record));
+            let is_right = matches!(said, Err(Failure::Incomplete(_))) == differs;
+            assert!(is_right, "{bytes} {checksum}: {said:?}");
         }
     }
 }
