@@ -239,13 +239,14 @@ pub(crate) struct ServeArguments {
     /// at least 20000]
     #[arg(long, value_name = "N")]
     pub(crate) max_sample_rate: Option<u64>,
-    /// Maximum test duration, without the omitted part; also ends unlimited tests
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
-    pub(crate) max_duration: Nanos,
+    /// Maximum test duration, without the omitted part; also ends unlimited tests [default: 1h, and 24h for a transfer of files]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) max_duration: Option<Nanos>,
     /// Maximum rate of a test, all streams together, averaged over 5 s
     #[arg(long, value_name = "RATE")]
     pub(crate) max_rate: Option<BitRate>,
-    /// End a test that transfers less than 4 KiB per stream, or less than half of its requested rate, in this time
+    /// End a test that transfers less than 4 KiB per stream, or less than half of its requested rate, in this time (a transfer of
+    /// files: in 120 s at least)
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     pub(crate) idle_timeout: Nanos,
     /// Networks that may test, such as 192.0.2.0/24; may be repeated [default: all]

@@ -48,6 +48,8 @@ const LEAST_MOVED: u64 = 1 << 10;
 
 /// The longest test of `linerate serve` where nothing else is asked for.
 const LONGEST: Nanos = Nanos::from_millis(3_600_000);
+/// The longest transfer of files: a day carries 10 TB at 1 Gbit/s.
+const LONGEST_TRANSFER: Nanos = Nanos::from_millis(86_400_000);
 /// Memory of all tests where the host would give more or less, bytes.
 const MOST_MEMORY: u64 = 1 << 30;
 const LEAST_MEMORY: u64 = 64 << 20;
@@ -88,6 +90,8 @@ pub struct ServerLimits {
     pub samples_per_second: u64,
     /// Longest test, without the omitted part.
     pub duration: Nanos,
+    /// Longest transfer of files.
+    pub transfer: Nanos,
     /// Whether the omitted part counts in [`ServerLimits::duration`] and a test that does not end by time is refused, as
     /// iperf3 does where a longest duration was asked for; otherwise such a test ends after that.
     pub counts_as_iperf3: bool,
@@ -120,6 +124,7 @@ impl Default for ServerLimits {
             memory: Bytes(granted.clamp(LEAST_MEMORY, MOST_MEMORY)),
             samples_per_second: (SAMPLES_A_CPU * cpus as u64).max(LEAST_SAMPLES),
             duration: LONGEST,
+            transfer: LONGEST_TRANSFER,
             counts_as_iperf3: false,
             rate: None,
             rate_window: Nanos::from_millis(5000),

@@ -21,6 +21,7 @@ use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::results;
 use crate::stream::{self, StreamHandle};
+use crate::transfer::STORE_STALL;
 
 use super::limits::{
     ANSWER_BYTES, EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH, UNUSABLE_RESULTS,
@@ -115,7 +116,7 @@ impl<'a> Session<'a> {
                 self.tell(&event);
                 running.keep(event);
             }
-            let stored = target.as_ref().map_or(0, |target| target.progress().0);
+            let stored = target.as_ref().map(|target| target.progress());
             watch.look(now, self.shared, running, planned, stored)?;
             let failed = running.failed_by_file();
             if let Some(target) = &target {
@@ -505,7 +506,7 @@ impl Watch {
         shared: &Shared,
         running: &Running,
         planned: Option<Nanos>,
-        stored: u64,
+        stored: Option<Bytes>,
     ) -> Result<(), Refusal> {
         let limits = &shared.options.limits;
         let bytes: u64 = running
@@ -513,13 +514,18 @@ impl Watch {
             .iter()
             .map(|stream| stream.live.latest().bytes)
             .sum();
-        let progress = bytes + stored;
+        let progress = bytes + stored.map_or(0, |bytes| bytes.0);
         if progress >= self.moved.1.saturating_add(self.matters) {
             self.moved = (now, progress);
         }
         let idle = now.since(self.moved.0);
+        // A disk may be busy with other things for longer than a network may.
+        let (longest_idle, most) = match stored {
+            Some(_) => (limits.idle.max(STORE_STALL), limits.transfer),
+            None => (limits.idle, limits.duration),
+        };
         // Where a file was sent whole nothing moves until the client ends the test.
-        if idle > limits.idle && running.gate.file_end().is_none() {
+        if idle > longest_idle && running.gate.file_end().is_none() {
             let text = format!("less than {} B moved in {idle}", self.matters);
             return Err(Refusal::code(EXPIRED, text));
         }
@@ -538,7 +544,6 @@ impl Watch {
             let text = "it did not end its test in time".to_owned();
             return Err(Refusal::code(EXPIRED, text));
         }
-        let most = limits.duration;
         // One that ends by time is late by a while at most; bytes end when they end.
         let overtime = match running.plan.end {
             End::TimeNs(_) => OVERTIME,

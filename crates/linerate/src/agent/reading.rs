@@ -44,7 +44,7 @@ pub(super) fn read(ask: &Ask) -> Result<Deed, Refusal> {
                 .collect(),
         ),
         Command::Test(test) => Deed::Test(tested(*test)?),
-        Command::Serve(serve) => Deed::Serve(served(&serve, has_option(ask, "--max-duration"))?),
+        Command::Serve(serve) => Deed::Serve(served(&serve)?),
         Command::Tune(_) => Deed::Tune,
         _ => return Err(never("it is none of test, serve, reach, host and tune")),
     };
@@ -180,7 +180,7 @@ fn has_option(ask: &Ask, name: &str) -> bool {
     })
 }
 
-fn served(serve: &ServeArguments, says_how_long: bool) -> Result<Load, Refusal> {
+fn served(serve: &ServeArguments) -> Result<Load, Refusal> {
     if serve.output.is_some() || serve.private_key.is_some() || serve.users.is_some() {
         return Err(never("it names a file of this host"));
     }
@@ -192,11 +192,7 @@ fn served(serve: &ServeArguments, says_how_long: bool) -> Result<Load, Refusal> 
     }
     Ok(Load {
         peer: None,
-        seconds: if says_how_long {
-            serve.max_duration
-        } else {
-            AS_ALLOWED
-        },
+        seconds: serve.max_duration.unwrap_or(AS_ALLOWED),
         rate: serve.max_rate.filter(|rate| rate.0 > 0),
         // The server's bound is that of both directions together.
         is_both: false,
