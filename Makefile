@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack nemesis crowd ledger-campaign watch-campaign selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack nemesis crowd ledger-campaign watch-campaign transfer-cases selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -96,6 +96,11 @@ ledger-campaign:
 # (120): each alert comes within three tests, says the right thing and ends with its fault. Two faults are in `make test`.
 watch-campaign:
 	LINERATE_WATCH_MINUTES=$(or $(MINUTES),120) LINERATE_WATCH_SEED=$(SEED) cargo test -p linerate --locked --profile fast --test it -- watch_campaign:: --nocapture
+
+# Twelve transfers from disk to disk whose disks and network were made slow, so that their limit is known: five minutes, as root.
+# Three of them are in `make test`.
+transfer-cases:
+	LINERATE_TRANSFER_CASES=1 cargo test -p linerate --locked --profile fast --test it -- transfer_cases:: --nocapture
 
 check:
 	cargo fmt --all --check

@@ -46,6 +46,8 @@ pub struct Stage {
     pub files: u64,
     /// Entries that were left out: links, sockets, devices.
     pub left_out: u64,
+    /// Files that changed while they were read.
+    pub changed: u64,
     /// Bytes that were read or written.
     pub bytes: Bytes,
     /// The share of its threads' time at work that opening and closing files took, 0 to 1; absent where they did not work.
@@ -135,6 +137,7 @@ impl Stage {
             medium: stage.medium.clone(),
             files: stage.files,
             left_out: stage.left_out,
+            changed: stage.changed,
             bytes: stage.bytes,
             opening_share: (is_disk && work > 0).then(|| stage.opening.0 as f64 / work as f64),
             opening_ns_per_file: (is_disk && stage.files > 0)
@@ -203,6 +206,7 @@ mod tests {
             medium: Medium::Memory,
             files: 1,
             left_out: 0,
+            changed: 0,
             bytes: Bytes(1000),
             piece: Bytes(100),
             threads: 1,

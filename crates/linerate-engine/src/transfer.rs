@@ -65,6 +65,8 @@ pub trait Target: Debug + Send + Sync {
     fn failed(&self) -> Option<String>;
     /// Ends writing; waits for no disk.
     fn stop(&self);
+    /// Whether something still waits for its disk, and keeps the target's memory.
+    fn is_writing(&self) -> bool;
     /// What was written so far.
     fn record(&self) -> StageRecord;
 }

@@ -70,6 +70,10 @@ pub struct StageRecord {
     /// Entries below the source that were not sent: links, sockets, devices.
     #[serde(default)]
     pub left_out: u64,
+    /// Files of the source whose size or time of modification was another one when they had been read: what was sent of them may
+    /// be of two moments.
+    #[serde(default)]
+    pub changed: u64,
     /// Bytes of files that were read, or written.
     pub bytes: Bytes,
     /// The longest part of a file that is read or written at once, bytes.

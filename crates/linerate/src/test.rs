@@ -315,6 +315,7 @@ mod tests {
             medium: Medium::Memory,
             files: 1,
             left_out: 0,
+            changed: 0,
             bytes: Bytes(bytes),
             piece: Bytes(4096),
             threads: 1,

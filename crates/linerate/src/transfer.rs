@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -182,20 +182,40 @@ impl Prepared {
     }
 }
 
+/// A folder that a server takes files into.
+struct Allowed {
+    /// As its operator named it.
+    said: PathBuf,
+    /// Without links.
+    place: PathBuf,
+}
+
+impl Allowed {
+    /// Whether a path is below it by its letters.
+    fn names(&self, path: &Path) -> bool {
+        path.starts_with(&self.said) || path.starts_with(&self.place)
+    }
+}
+
 /// What a server takes: files into these folders and those below them, and where there is one, also bytes that it only checks.
 pub(crate) fn targets(folders: &[PathBuf]) -> Result<Targets, Failure> {
-    let folders: Result<Vec<PathBuf>, Failure> = folders
+    let folders: Result<Vec<Allowed>, Failure> = folders
         .iter()
         .map(|folder| {
             let found = folder.canonicalize();
-            found.map_err(|error| Failure::cannot("take files into", folder, &error))
+            let place =
+                found.map_err(|error| Failure::cannot("take files into", folder, &error))?;
+            Ok(Allowed {
+                said: folder.clone(),
+                place,
+            })
         })
         .collect();
     let folders = folders?;
     Ok(Targets(Arc::new(move |asked| open(asked, &folders))))
 }
 
-fn open(asked: &TargetAsked, allowed: &[PathBuf]) -> Result<Arc<dyn engine::Target>, String> {
+fn open(asked: &TargetAsked, allowed: &[Allowed]) -> Result<Arc<dyn engine::Target>, String> {
     if allowed.is_empty() {
         return Err(
             "it takes no files: `linerate serve --allow-target FOLDER` names where it may"
@@ -212,13 +232,18 @@ fn open(asked: &TargetAsked, allowed: &[PathBuf]) -> Result<Arc<dyn engine::Targ
     if !path.is_absolute() {
         return Err(format!("{name} is no absolute path"));
     }
+    // Nothing else is touched: to look at a path can mount what is there, or hang.
+    let is_below = allowed.iter().any(|one| one.names(path));
+    if !is_below || path.components().any(|part| part == Component::ParentDir) {
+        return Err(refused());
+    }
     let folder = Directory::open(path);
     // Where the descriptor leads, whatever links and mounts were on the way.
     let place = folder
         .as_ref()
         .ok()
         .and_then(|folder| Directory::path_of(folder).ok());
-    let inside = |place: &PathBuf| allowed.iter().any(|one| place.starts_with(one));
+    let inside = |place: &PathBuf| allowed.iter().any(|one| place.starts_with(&one.place));
     match (folder, place) {
         (Ok(folder), Some(place)) if inside(&place) => {
             let access = if asked.direct {
@@ -230,10 +255,7 @@ fn open(asked: &TargetAsked, allowed: &[PathBuf]) -> Result<Arc<dyn engine::Targ
             let target = target.map_err(|error| error.to_string())?;
             Ok(Arc::new(IntoStorage(target)))
         }
-        // Whether something outside is there is told to nobody.
-        (Err(error), _) if allowed.iter().any(|one| path.starts_with(one)) => {
-            Err(format!("{name} cannot be opened: {error}"))
-        }
+        (Err(error), _) => Err(format!("{name} cannot be opened: {error}")),
         _ => Err(refused()),
     }
 }
@@ -315,6 +337,10 @@ impl engine::Target for IntoStorage {
 
     fn stop(&self) {
         self.0.stop();
+    }
+
+    fn is_writing(&self) -> bool {
+        self.0.is_writing()
     }
 
     fn record(&self) -> StageRecord {

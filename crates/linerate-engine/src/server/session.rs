@@ -9,7 +9,7 @@ use linerate_kernel::{clock, socket, thread};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, Flow, Role};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_wire::control::{ServerControl, ServerEvent as Said, ServerSide};
 use linerate_wire::extension::{self, Hello, TargetAnswer, TargetAsked};
 use linerate_wire::parameters::Parameters;
@@ -98,8 +98,9 @@ pub(super) fn run(
         target: None,
     };
     let outcome = session.serve();
-    if let Some((target, _)) = &session.target {
+    if let Some((target, held)) = session.target.take() {
         target.stop();
+        shared.hold_while_writing(target, held);
     }
     if session.udp_turn {
         shared.give_up_udp_turn(entry.peer);
@@ -441,7 +442,10 @@ impl Session<'_> {
         };
         let held = self.shared.hold(TARGET_BYTES);
         if held.bytes < TARGET_BYTES {
-            return Err("it has no memory left for a transfer now; try again later".to_owned());
+            return Err(format!(
+                "it has not the {} left that a transfer takes; try again later, or give it more by --max-memory",
+                Bytes(TARGET_BYTES as u64)
+            ));
         }
         self.target = Some((open(asked)?, held));
         Ok(())

@@ -12,6 +12,8 @@ use crate::words;
 const HELD_UP: f64 = 0.5;
 /// A copy is serial where the disk began when the network had ended: each took this share of the time, or more.
 const EACH_ALONE: f64 = 0.2;
+/// Shorter files are not written past the page cache, bytes.
+const WRITTEN_DIRECTLY: u64 = 1 << 20;
 /// Of a source that is in the page cache by this share the disk has not been measured.
 const CACHED: f64 = 0.5;
 
@@ -75,9 +77,10 @@ const fn is_disk(stage: &Stage) -> bool {
     matches!(stage.medium, Medium::Disk(_))
 }
 
-/// Whether a disk's bytes went through the page cache.
-const fn by_cache(stage: &Stage) -> bool {
-    matches!(&stage.medium, Medium::Disk(place) if !place.direct)
+/// Whether a disk's bytes went through the page cache, and could have gone past it.
+fn by_cache(stage: &Stage) -> bool {
+    let small = stage.bytes.0 < stage.files.saturating_mul(WRITTEN_DIRECTLY);
+    matches!(&stage.medium, Medium::Disk(place) if !place.direct && !small)
 }
 
 /// A stage's place, as sentences name it: `/data on sdb (xfs)`.

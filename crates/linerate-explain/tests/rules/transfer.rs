@@ -25,6 +25,7 @@ fn transfer(source: u64, target: u64, fsync: u64) -> RunRecord {
         }),
         files: 1,
         left_out: 0,
+        changed: 0,
         bytes: Bytes(1 << 30),
         piece: Bytes(1 << 20),
         threads: 4,

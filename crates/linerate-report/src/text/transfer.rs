@@ -44,6 +44,10 @@ fn files(transfer: &Transfer) -> String {
             words::count(some)
         ),
     };
+    let changed = match transfer.source.changed {
+        0 => String::new(),
+        some => format!("; {} CHANGED WHILE THEY WERE READ", words::count(some)),
+    };
     let number = match (transfer.files, transfer.checksums_agree) {
         (1, _) => "1 file".to_owned(),
         (0, None) => "no whole file".to_owned(),
@@ -51,7 +55,7 @@ fn files(transfer: &Transfer) -> String {
         (some, _) => format!("{} files", words::count(some)),
     };
     format!(
-        "{} in {number}, from {} to {}{sums}{left_out}",
+        "{} in {number}, from {} to {}{sums}{changed}{left_out}",
         transfer.bytes,
         place(&transfer.source),
         place(&transfer.target)

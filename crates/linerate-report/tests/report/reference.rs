@@ -67,6 +67,7 @@ fn stage(medium: Medium) -> StageRecord {
         medium,
         files: 1,
         left_out: 0,
+        changed: 0,
         bytes: Bytes(1),
         piece: Bytes(1),
         threads: 1,

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use linerate_kernel::directory::Directory;
+use linerate_kernel::directory::{Directory, is_same};
 use linerate_kernel::{clock, file_system};
 
 use super::frame::{Header, Kind};
@@ -28,6 +28,7 @@ const OWNERS: u32 = 0o700;
 /// A file that is being written.
 #[derive(Debug)]
 struct Written {
+    name: Arc<[u8]>,
     size: u64,
     /// Bytes that have not come.
     left: AtomicU64,
@@ -114,7 +115,7 @@ impl Sink {
     }
 
     /// The file of a piece, made by whoever has its first piece.
-    fn open(&self, header: &Header, name: &[u8]) -> io::Result<Arc<Written>> {
+    fn open(&self, header: &Header, name: &Arc<[u8]>) -> io::Result<Arc<Written>> {
         let mut files = held(&self.files);
         if !files.contains_key(&header.file) && files.len() >= MOST_OPEN {
             let error = format!("more than {MOST_OPEN} files were begun and not ended");
@@ -122,6 +123,7 @@ impl Sink {
         }
         let written = files.entry(header.file).or_insert_with(|| {
             Arc::new(Written {
+                name: Arc::clone(name),
                 size: header.size,
                 left: AtomicU64::new(header.size),
                 file: OnceLock::new(),
@@ -282,6 +284,30 @@ impl Sink {
         let files = std::mem::take(&mut *whole);
         drop(whole);
         timed(&self.moving_ns, || sync_all(&files))
+    }
+
+    /// Removes the files that are not whole, so that none is taken for one that is; what cannot be removed stays.
+    pub(super) fn remove_parts(&self) {
+        let parts: Vec<_> = held(&self.files).drain().collect();
+        for (_, part) in parts {
+            if let (Some(Ok((file, _))), false) = (part.file.get(), self.nameless) {
+                drop(self.remove(&part.name, file));
+            }
+        }
+    }
+
+    /// Removes a file, where its name is still its own.
+    fn remove(&self, name: &[u8], file: &File) -> io::Result<()> {
+        let slash = name.iter().rposition(|byte| *byte == b'/');
+        let folder = match slash {
+            None => Arc::new(self.folder.share()?),
+            Some(slash) => self.enter(&name[..slash])?,
+        };
+        let name = OsStr::from_bytes(&name[slash.map_or(0, |slash| slash + 1)..]);
+        if is_same(&folder.look(name)?, file)? {
+            folder.remove(name)?;
+        }
+        Ok(())
     }
 
     /// Waits until everything is on disk; how many files are not whole.

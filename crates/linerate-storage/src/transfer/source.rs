@@ -36,6 +36,9 @@ struct Entry {
     kind: Kind,
     size: u64,
     mode: u32,
+    /// When its bytes were changed last, as it was listed: seconds and nanoseconds.
+    modified: (i64, i64),
+    changed: AtomicBool,
 }
 
 /// What threads read next.
@@ -67,6 +70,7 @@ struct Shared {
     began_ns: AtomicU64,
     ended_ns: AtomicU64,
     files_read: AtomicU64,
+    files_changed: AtomicU64,
     bytes_read: AtomicU64,
     checksum: Mutex<u128>,
 }
@@ -112,6 +116,7 @@ impl Source {
         let entries = self.0.entries.iter().map(|entry| Entry {
             path: None,
             name: Arc::clone(&entry.name),
+            changed: AtomicBool::new(false),
             ..*entry
         });
         let listing = Listing {
@@ -142,6 +147,7 @@ impl Source {
             began_ns: AtomicU64::new(0),
             ended_ns: AtomicU64::new(0),
             files_read: AtomicU64::new(0),
+            files_changed: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
             checksum: Mutex::new(0),
         })))
@@ -212,6 +218,7 @@ impl Source {
                 .map_or(Medium::Memory, |place| Medium::Disk(place.now(direct))),
             files: load(&shared.files_read),
             left_out: shared.left_out,
+            changed: load(&shared.files_changed),
             bytes: Bytes(bytes),
             piece: Bytes(shared.piece.load(Ordering::Acquire) as u64),
             threads: THREADS,
@@ -302,8 +309,22 @@ impl Shared {
                 room,
             });
         }
+        self.leave(open);
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.ring.end();
+        }
+    }
+
+    /// A thread has read all that it will of a file: whether that is still what was listed.
+    fn leave(&self, read: Option<(usize, File, bool)>) {
+        let Some((index, file, _)) = read else { return };
+        let entry = &self.entries[index];
+        let is_as_listed = file.metadata().is_ok_and(|now| {
+            let modified = (now.mtime(), now.mtime_nsec());
+            now.len() == entry.size && modified == entry.modified
+        });
+        if !is_as_listed && !entry.changed.swap(true, Ordering::AcqRel) {
+            self.files_changed.fetch_add(1, Ordering::AcqRel);
         }
     }
 
@@ -341,7 +362,7 @@ impl Shared {
             let file = options.read(true).custom_flags(NO_FOLLOW).open(path)?;
             let large = self.entries[index].size >= PIECE as u64;
             let direct = large && self.access == Access::Direct && place::make_direct(&file);
-            *open = Some((index, file, direct));
+            self.leave(open.replace((index, file, direct)));
         }
         let Some((_, file, direct)) = open else {
             return Ok(());
@@ -407,6 +428,8 @@ impl Listing {
             size: if facts.is_dir() { 0 } else { facts.len() },
             kind,
             mode: facts.mode() & 0o777,
+            modified: (facts.mtime(), facts.mtime_nsec()),
+            changed: AtomicBool::new(false),
         });
     }
 

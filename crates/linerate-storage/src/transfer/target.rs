@@ -28,6 +28,9 @@ struct Shared {
     ring: Ring,
     sink: Option<Sink>,
     place: Option<Place>,
+    /// Threads that have not written their last piece,
+    left: AtomicUsize,
+    /// and those that have not ended.
     running: AtomicUsize,
     inlets: AtomicUsize,
     started: AtomicBool,
@@ -79,6 +82,7 @@ impl Target {
             ring: Ring::new(RING)?,
             sink,
             place,
+            left: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             inlets: AtomicUsize::new(0),
             started: AtomicBool::new(false),
@@ -101,14 +105,16 @@ impl Target {
             .began_ns
             .store(clock::monotonic().0, Ordering::Release);
         self.0.ring.begin();
-        self.0.running.store(THREADS as usize, Ordering::Release);
+        self.0.left.store(THREADS as usize, Ordering::Release);
         for number in 0..THREADS {
             let shared = Arc::clone(&self.0);
+            shared.running.fetch_add(1, Ordering::AcqRel);
             let made = std::thread::Builder::new()
                 .name(format!("target {number}"))
                 .stack_size(256 << 10)
                 .spawn(move || shared.write());
             if let Err(error) = made {
+                self.0.running.fetch_sub(1, Ordering::AcqRel);
                 self.0.fail("starting a thread that writes", &error);
             }
         }
@@ -161,6 +167,11 @@ impl Target {
         }
     }
 
+    /// Whether a thread still writes, or waits for a disk; it holds the ring's memory.
+    pub fn is_writing(&self) -> bool {
+        self.0.running.load(Ordering::Acquire) > 0
+    }
+
     /// What was written so far.
     pub fn record(&self) -> StageRecord {
         let shared = &self.0;
@@ -179,6 +190,7 @@ impl Target {
                 .map_or(Medium::Memory, |place| Medium::Disk(place.now(direct))),
             files: load(&shared.files),
             left_out: 0,
+            changed: 0,
             bytes: Bytes(bytes),
             piece: Bytes(PIECE as u64),
             threads: THREADS,
@@ -235,9 +247,11 @@ impl Shared {
                 break;
             }
         }
-        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+        // The last one to end waits for the disk, and is counted until that has answered.
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.conclude();
         }
+        self.running.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn conclude(&self) {
@@ -252,6 +266,9 @@ impl Shared {
                     .fail(format!("{files} files did not arrive whole"), 0),
                 Err(error) => self.fail(SYNCING, &error),
             }
+        }
+        if let Some(sink) = self.sink.as_ref().filter(|_| self.ring.failed().is_some()) {
+            sink.remove_parts();
         }
         drop(self.finished.raise());
     }

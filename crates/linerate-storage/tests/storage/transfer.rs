@@ -331,6 +331,43 @@ fn a_source_that_became_shorter_says_so() {
 }
 
 #[test]
+fn a_source_that_changes_while_it_is_read_is_counted() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for name in ["grows", "stays", "is touched"] {
+        fs::write(from.path().join(name), bytes(3 * PIECE)).unwrap();
+    }
+    let source = Source::of_files(from.path(), Access::Buffered).unwrap();
+    let open = |name| {
+        let mut options = fs::OpenOptions::new();
+        options.append(true).open(from.path().join(name)).unwrap()
+    };
+    std::io::Write::write_all(&mut open("grows"), b"more").unwrap();
+    open("is touched")
+        .set_modified(std::time::UNIX_EPOCH)
+        .unwrap();
+    let (read, written, _) = copy(&source, &into(to.path(), Access::Buffered, false), 2);
+    assert_eq!((read.changed, read.files), (2, 3));
+    // What was listed is what was sent.
+    assert_eq!((written.bytes, written.error), (read.bytes, None));
+}
+
+#[test]
+fn a_transfer_that_breaks_leaves_whole_files_only() {
+    let to = tempfile::tempdir().unwrap();
+    let target = into(to.path(), Access::Buffered, false);
+    let mut cut = part(1, "folder/cut", &[7; 4096]);
+    // One byte more than comes.
+    cut[24..32].copy_from_slice(&4097_u64.to_be_bytes());
+    let stream = [part(0, "folder/whole", b"data"), cut].concat();
+    give(&target, &stream).unwrap();
+    wait(target.finished_fd());
+    assert!(target.failed().unwrap().contains("did not arrive whole"));
+    let left = fs::read_dir(to.path().join("folder")).unwrap();
+    let names: Vec<_> = left.map(|one| one.unwrap().file_name()).collect();
+    assert_eq!(names, ["whole"]);
+}
+
+#[test]
 fn neither_a_device_nor_nothing_is_a_source_or_target() {
     let error = Source::of_files(Path::new("/dev/null"), Access::Direct).unwrap_err();
     assert!(error.to_string().contains("neither a file nor a folder"));

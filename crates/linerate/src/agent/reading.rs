@@ -172,14 +172,6 @@ fn load(plan: &Plan, more: u32) -> Load {
     }
 }
 
-/// Whether an option is among the words by its whole name.
-fn has_option(ask: &Ask, name: &str) -> bool {
-    ask.words.iter().any(|word| match word {
-        Word::Text(text) => text.split('=').next() == Some(name),
-        Word::In(_) | Word::Out(_) => false,
-    })
-}
-
 fn served(serve: &ServeArguments) -> Result<Load, Refusal> {
     if serve.output.is_some() || serve.private_key.is_some() || serve.users.is_some() {
         return Err(never("it names a file of this host"));

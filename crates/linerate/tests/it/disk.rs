@@ -1,6 +1,6 @@
 //! `linerate disk watch`: which devices a path is on, what they did, and iostat's figures beside ours.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
 use super::harness::{
-    Folder, LONG, alone, assert_harmless, lacks_programs, linerate, measured, run, say, start,
-    wait_until,
+    Folder, LONG, Loop, alone, assert_harmless, lacks_programs, linerate, measured, run, say,
+    start, wait_until,
 };
 
 /// A folder on a disk, which a temporary one may not be; `None`, with a word, where there is none.
@@ -93,45 +93,6 @@ fn what_cannot_be_watched_says_why() {
         let done = run(&mut linerate(&format!("disk watch {words}")), LONG).expect(code);
         assert!(done.error.contains(why), "{words}: {}", done.error);
         assert_eq!(done.out, "");
-    }
-}
-
-/// A loop device on a file, which goes with this value.
-struct Loop {
-    device: String,
-    file: PathBuf,
-}
-
-impl Loop {
-    fn new(file: PathBuf, mib: u64) -> Result<Self, String> {
-        let made = std::fs::File::create(&file).and_then(|made| made.set_len(mib << 20));
-        made.map_err(|error| error.to_string())?;
-        let mut losetup = Command::new("losetup");
-        let done = run(
-            losetup
-                .args(["--find", "--show", "--direct-io=on"])
-                .arg(&file),
-            LONG,
-        );
-        if done.code() != Some(0) {
-            return Err(done.error);
-        }
-        let device = done.out.trim().to_owned();
-        Ok(Self { device, file })
-    }
-
-    fn name(&self) -> &str {
-        self.device.trim_start_matches("/dev/")
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        drop(run(
-            Command::new("losetup").args(["-d", &self.device]),
-            LONG,
-        ));
-        drop(std::fs::remove_file(&self.file));
     }
 }
 

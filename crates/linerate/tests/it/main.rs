@@ -105,6 +105,8 @@ mod star;
 #[cfg(test)]
 mod transfer;
 #[cfg(test)]
+mod transfer_cases;
+#[cfg(test)]
 mod tune;
 #[cfg(test)]
 mod verdict;

@@ -20,7 +20,7 @@ fn on_disk() -> TempDir {
 }
 
 /// Bytes that no two places of a file have alike.
-fn noise(length: usize) -> Vec<u8> {
+pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
@@ -49,7 +49,7 @@ fn send(server: &Server, source: &Path, target: &Path, words: &str) -> Command {
 }
 
 /// The shares of a transfer's time, which add up to it.
-fn shares(document: &Value) -> [f64; 3] {
+pub(crate) fn shares(document: &Value) -> [f64; 3] {
     let time = &document["transfer"]["time"];
     let part = |name: &str| time[name].as_f64().unwrap();
     let parts = ["source_ns", "network_ns", "target_ns"].map(part);

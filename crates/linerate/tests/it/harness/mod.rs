@@ -10,6 +10,7 @@ mod process;
 pub(crate) mod raw;
 pub(crate) mod rude;
 mod server;
+mod volume;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub(crate) use lacking::{has, iperf3, lacks_a_lab, lacks_namespaces, lacks_progr
 pub(crate) use machine::{alone, beside};
 pub(crate) use process::{Done, Running, linerate, run, start, start_with};
 pub(crate) use server::{Server, free_port};
+pub(crate) use volume::{Limit, Loop, Volume};
 
 /// The binary under test.
 pub(crate) const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");

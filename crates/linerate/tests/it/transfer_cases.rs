@@ -1,0 +1,345 @@
+//! Transfers whose limit is known, because their disks and their network were made as slow as that: which stage is named.
+//!
+//! `make transfer-cases` makes all of them; three of them, with shorter files, are in `make test`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use linerate_testing::{Need, skipped};
+use serde_json::Value;
+
+use crate::harness::{
+    Hosts, LONG, Limit, Server, Volume, alone, asked, beside, findings, lacks_programs, run, say,
+    start, wait_until,
+};
+use crate::transfer::{noise, shares};
+
+/// What the network carries: 400 Mbit/s on the wire, B/s of payload in segments of 1,448 bytes.
+const NETWORK: f64 = 50e6 * 1448.0 / 1514.0;
+const MIB: usize = 1 << 20;
+
+/// What is to be said of a case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Told {
+    /// This finding first.
+    First(&'static str),
+    /// The network has most of the time, and no finding about a disk comes first.
+    Network,
+    /// The target's disk first, and that it is full.
+    Full,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    name: &'static str,
+    /// Files, and bytes of each.
+    files: (usize, usize),
+    source: Option<Limit>,
+    target: Option<Limit>,
+    words: &'static str,
+    told: Told,
+}
+
+fn of_network(share: f64) -> u64 {
+    (NETWORK * share) as u64
+}
+
+/// Twelve, with files of `unit` MiB and twice that.
+fn cases(unit: usize) -> Vec<Case> {
+    let case = Case {
+        name: "",
+        files: (1, unit * MIB),
+        source: None,
+        target: None,
+        words: "",
+        told: Told::Network,
+    };
+    let read = |share| Some(Limit::Read(of_network(share)));
+    let write = |share| Some(Limit::Write(of_network(share)));
+    // A ring of 64 MiB takes in the difference for a while.
+    let long = (1, 2 * unit * MIB);
+    let small = (300, 16 << 10);
+    vec![
+        Case {
+            name: "the source reads half of what the network carries",
+            source: read(0.5),
+            told: Told::First("disk-read"),
+            ..case
+        },
+        Case {
+            name: "the network carries half of what the target writes",
+            target: write(2.0),
+            ..case
+        },
+        Case {
+            name: "the target writes half of what the network carries",
+            target: write(0.5),
+            told: Told::First("disk-write"),
+            ..case
+        },
+        Case {
+            name: "the source reads four fifths of what the network carries",
+            source: read(0.8),
+            told: Told::First("disk-read"),
+            ..case
+        },
+        Case {
+            name: "the network carries four fifths of what the target writes",
+            target: write(1.25),
+            ..case
+        },
+        Case {
+            name: "the target writes four fifths of what the network carries",
+            files: long,
+            target: write(0.8),
+            told: Told::First("disk-write"),
+            ..case
+        },
+        Case {
+            name: "a source that memory holds and does not let go",
+            words: "--buffered",
+            told: Told::First("source-cached"),
+            ..case
+        },
+        Case {
+            name: "a target that is full",
+            files: long,
+            told: Told::Full,
+            ..case
+        },
+        Case {
+            name: "small files, and a target with a slow fsync",
+            files: small,
+            target: Some(Limit::Writes(60)),
+            told: Told::First("disk-write"),
+            ..case
+        },
+        Case {
+            name: "a target that is written when all is there",
+            target: write(0.5),
+            words: "--buffered",
+            told: Told::First("serial-copy"),
+            ..case
+        },
+        Case {
+            name: "small files, and a source with few reads a second",
+            files: small,
+            source: Some(Limit::Reads(60)),
+            told: Told::First("disk-read"),
+            ..case
+        },
+        Case {
+            name: "64 streams on the network, and a target of twice its rate",
+            target: write(2.0),
+            words: "-P 64",
+            ..case
+        },
+    ]
+}
+
+/// Keeps a file in memory until it is dropped: what is mapped is not let go.
+struct Mapped(Child);
+
+impl Mapped {
+    fn new(file: &Path) -> Self {
+        const MAP: &str = "import mmap, sys
+file = open(sys.argv[1], 'rb')
+data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+sum(data[at] for at in range(0, len(data), 4096))
+print('mapped', flush=True)
+sys.stdin.read()";
+        let mut python = Command::new("python3");
+        python.args(["-c", MAP]).arg(file);
+        let mut child = python
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+        assert_eq!(line, "mapped\n");
+        Self(child)
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Makes a case: what it said.
+fn transfer(hosts: &Hosts, case: &Case, from: &Volume, to: &Volume) -> Value {
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let (files, bytes) = case.files;
+    for number in 0..files {
+        fs::write(tree.join(number.to_string()), noise(bytes)).unwrap();
+    }
+    from.forget();
+    let mapped = (case.told == Told::First("source-cached")).then(|| Mapped::new(&tree.join("0")));
+    for (volume, limit) in [(from, case.source), (to, case.target)] {
+        if let Some(limit) = limit {
+            volume.limit(limit).unwrap();
+        }
+    }
+    let server = hosts
+        .b
+        .serve(&format!("--allow-target {}", to.path().display()));
+    let mut client = hosts.client(&server, "--json --no-cells");
+    client.args(case.words.split_whitespace());
+    client.arg("--source").arg(&tree);
+    client.arg("--target").arg(to.path());
+    let code = if case.told == Told::Full { 4 } else { 0 };
+    let done = run(&mut client, LONG).expect(code);
+    drop((mapped, server));
+    from.lift().and_then(|()| to.lift()).unwrap();
+    done.json()
+}
+
+/// Whether what was said is right; else what was not.
+fn judge(case: &Case, document: &Value) -> Result<(), String> {
+    let found = findings(document);
+    let [source, network, target] = shares(document);
+    say(&format!(
+        "{}: {}; source {source:.2}, network {network:.2}, target {target:.2}, {}",
+        case.name,
+        found.first().map_or("nothing", |id| id.as_str()),
+        rate(document)
+    ));
+    let first = found.first().map(String::as_str);
+    let is_disk = |id: &str| id.starts_with("disk-") || id == "serial-copy";
+    let is_right = match case.told {
+        Told::First(id) => first == Some(id),
+        Told::Network => network > source.max(target) && !first.is_some_and(is_disk),
+        Told::Full => {
+            let error = document["transfer"]["target"]["error"].as_str();
+            first == Some("disk-write") && error.is_some_and(|error| error.contains("No space"))
+        }
+    };
+    if is_right {
+        Ok(())
+    } else {
+        Err(format!("{}: {found:?}, not {:?}", case.name, case.told))
+    }
+}
+
+fn rate(document: &Value) -> String {
+    let transfer = &document["transfer"];
+    let one = |name: &str| transfer[name].as_f64().unwrap_or(0.0) / 1e6;
+    format!(
+        "{:.0} Mbit/s handed over, {:.0} on disk",
+        one("handed_over_bps"),
+        one("on_disk_bps")
+    )
+}
+
+#[test]
+fn the_stage_that_was_made_slow_is_named() {
+    let what = "transfers whose limit is known";
+    if lacks_programs(what, &["losetup", "mkfs.ext4", "python3"]) {
+        return;
+    }
+    let _alone = alone();
+    let Some(hosts) = Hosts::new(what) else {
+        return;
+    };
+    hosts
+        .a
+        .tc("qdisc add dev a0 root tbf rate 400mbit burst 128k latency 20ms");
+    let all = asked("LINERATE_TRANSFER_CASES").is_some();
+    let unit = if all { 384 } else { 192 };
+    let mut cases = cases(unit);
+    if !all {
+        cases.truncate(3);
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let full = case.told == Told::Full;
+        let mib = |factor| (case.files.0 * case.files.1 / MIB * factor) as u64 + 128;
+        let sizes = [mib(1), if full { 128 } else { mib(1) }];
+        let volumes = sizes.map(|mib| Volume::new(folder, mib));
+        let [Ok(from), Ok(to)] = &volumes else {
+            let why = volumes.into_iter().find_map(Result::err);
+            return skipped(Need::LoopDevices, what, &why.unwrap_or_default());
+        };
+        if let Err(why) = to.limit(Limit::Write(0)) {
+            return skipped(Need::Throttle, what, &why.to_string());
+        }
+        let document = transfer(&hosts, case, from, to);
+        if let Err(why) = judge(case, &document) {
+            wrong.push(why);
+        }
+        if !full {
+            let mut compare = Command::new("diff");
+            compare.arg("-r").arg(from.path().join("tree"));
+            run(compare.arg(to.path().join("tree")), LONG).expect(0);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn memory_that_a_hanging_disk_keeps_is_counted() {
+    let what = "a transfer to a disk that hangs";
+    if lacks_programs(what, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let _beside = beside();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let from = tempfile::tempdir_in(folder).unwrap();
+    let [big, small] = ["big", "small"].map(|name| from.path().join(name));
+    fs::write(&big, noise(8 * MIB)).unwrap();
+    fs::write(&small, "data").unwrap();
+    let to = match Volume::new(folder, 128) {
+        Ok(to) => to,
+        Err(why) => return skipped(Need::LoopDevices, what, &why),
+    };
+    let free = tempfile::tempdir_in(folder).unwrap();
+    // A byte a second.
+    if let Err(why) = to.limit(Limit::Write(1)) {
+        return skipped(Need::Throttle, what, &why.to_string());
+    }
+    // Three eighths of it hold two transfers.
+    let mut words = vec!["--max-memory", "512M"];
+    for target in [to.path(), free.path()] {
+        words.extend(["--allow-target", target.to_str().unwrap()]);
+    }
+    let server = Server::linerate(&words);
+    let send = |source: &Path, target: &Path| {
+        let mut client = server.client("--no-cells");
+        client.arg("--source").arg(source);
+        client.arg("--target").arg(target);
+        client
+    };
+    let sockets = || {
+        let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+        let links = open.filter_map(|one| fs::read_link(one.ok()?.path()).ok());
+        links
+            .filter(|link| link.to_string_lossy().starts_with("socket:"))
+            .count()
+    };
+    let idle = sockets();
+    for name in ["first", "second"] {
+        let target = to.path().join(name);
+        fs::create_dir(&target).unwrap();
+        let client = start(&mut send(&big, &target));
+        let begun = || target.join("big").exists();
+        assert!(wait_until(LONG, begun), "{name} was not begun");
+        drop(client);
+    }
+    // Their sessions are over, and their disk has not answered.
+    assert!(wait_until(LONG, || sockets() == idle), "{}", sockets());
+    let says = run(&mut send(&small, free.path()), LONG).error;
+    assert!(says.contains("--max-memory"), "{says}");
+    to.lift().unwrap();
+    let is_taken = wait_until(LONG, || {
+        let done = run(&mut send(&small, free.path()), LONG);
+        done.code() == Some(0)
+    });
+    assert!(is_taken, "the disk answers, and its memory is still held");
+}
