@@ -181,22 +181,18 @@ fn transfer(hosts: &Hosts, case: &Case, from: &Volume, to: &Volume) -> Value {
     }
     from.forget();
     let mapped = (case.told == Told::First("source-cached")).then(|| Mapped::new(&tree.join("0")));
-    for (volume, limit) in [(from, case.source), (to, case.target)] {
-        if let Some(limit) = limit {
-            volume.limit(limit).unwrap();
-        }
-    }
     let server = hosts
         .b
         .serve(&format!("--allow-target {}", to.path().display()));
+    let slow = [(from, case.source), (to, case.target)];
+    let slow = slow.map(|(volume, limit)| volume.slow(limit.as_slice()).unwrap());
     let mut client = hosts.client(&server, "--json --no-cells");
     client.args(case.words.split_whitespace());
     client.arg("--source").arg(&tree);
     client.arg("--target").arg(to.path());
     let code = if case.told == Told::Full { 4 } else { 0 };
     let done = run(&mut client, LONG).expect(code);
-    drop((mapped, server));
-    from.lift().and_then(|()| to.lift()).unwrap();
+    drop((slow, server, mapped));
     done.json()
 }
 
@@ -267,7 +263,7 @@ fn the_stage_that_was_made_slow_is_named() {
             let why = volumes.into_iter().find_map(Result::err);
             return skipped(Need::LoopDevices, what, &why.unwrap_or_default());
         };
-        if let Err(why) = to.limit(Limit::Write(0)) {
+        if let Err(why) = to.slow(&[Limit::Write(1 << 30)]) {
             return skipped(Need::Throttle, what, &why.to_string());
         }
         let document = transfer(&hosts, case, from, to);
@@ -300,12 +296,8 @@ fn memory_that_a_hanging_disk_keeps_is_counted() {
         Err(why) => return skipped(Need::LoopDevices, what, &why),
     };
     let free = tempfile::tempdir_in(folder).unwrap();
-    // A byte a second.
-    if let Err(why) = to.limit(Limit::Write(1)) {
-        return skipped(Need::Throttle, what, &why.to_string());
-    }
-    // Three eighths of it hold two transfers.
-    let mut words = vec!["--max-memory", "512M"];
+    // Three eighths of it hold one transfer, and not two.
+    let mut words = vec!["--max-memory", "400M"];
     for target in [to.path(), free.path()] {
         words.extend(["--allow-target", target.to_str().unwrap()]);
     }
@@ -324,19 +316,31 @@ fn memory_that_a_hanging_disk_keeps_is_counted() {
             .count()
     };
     let idle = sockets();
-    for name in ["first", "second"] {
-        let target = to.path().join(name);
-        fs::create_dir(&target).unwrap();
-        let client = start(&mut send(&big, &target));
-        let begun = || target.join("big").exists();
-        assert!(wait_until(LONG, begun), "{name} was not begun");
-        drop(client);
-    }
-    // Their sessions are over, and their disk has not answered.
+    // A byte a second.
+    let hanging = match to.slow(&[Limit::Write(1)]) {
+        Ok(hanging) => hanging,
+        Err(why) => return skipped(Need::Throttle, what, &why.to_string()),
+    };
+    // Threads that write and wait for the disk.
+    let hang = || {
+        let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+        let states =
+            threads.filter_map(|one| fs::read_to_string(one.ok()?.path().join("stat")).ok());
+        states
+            .filter(|state| state.contains("(target ") && state.contains(") D "))
+            .count()
+    };
+    let client = start(&mut send(&big, to.path()));
+    assert!(
+        wait_until(LONG, || hang() > 0),
+        "nothing waits for the disk"
+    );
+    drop(client);
+    // Its session is over, and its disk has not answered.
     assert!(wait_until(LONG, || sockets() == idle), "{}", sockets());
     let says = run(&mut send(&small, free.path()), LONG).error;
     assert!(says.contains("--max-memory"), "{says}");
-    to.lift().unwrap();
+    drop(hanging);
     let is_taken = wait_until(LONG, || {
         let done = run(&mut send(&small, free.path()), LONG);
         done.code() == Some(0)

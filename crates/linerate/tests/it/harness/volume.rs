@@ -118,8 +118,15 @@ impl Volume {
         self.mount().unwrap();
     }
 
-    /// Makes its disk slow.
-    pub(crate) fn limit(&self, limit: Limit) -> std::io::Result<()> {
+    /// Makes its disk slow until the value that is returned is dropped. A process that waits for a disk cannot be killed, so that
+    /// value is to be made after the processes that use it.
+    pub(crate) fn slow(&self, limits: &[Limit]) -> std::io::Result<Slow<'_>> {
+        let slow = Slow(self);
+        limits.iter().try_for_each(|limit| self.limit(*limit))?;
+        Ok(slow)
+    }
+
+    fn limit(&self, limit: Limit) -> std::io::Result<()> {
         let (file, amount) = match limit {
             Limit::Read(bytes) => ("read_bps", bytes),
             Limit::Write(bytes) => ("write_bps", bytes),
@@ -131,7 +138,7 @@ impl Volume {
     }
 
     /// Makes its disk as fast as it is.
-    pub(crate) fn lift(&self) -> std::io::Result<()> {
+    fn lift(&self) -> std::io::Result<()> {
         use Limit::{Read, Reads, Write, Writes};
         let all = [Read(0), Write(0), Reads(0), Writes(0)];
         all.into_iter().try_for_each(|limit| self.limit(limit))
@@ -140,7 +147,15 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        drop(self.lift());
         self.unmount();
+    }
+}
+
+/// A disk is slow while this lives.
+pub(crate) struct Slow<'a>(&'a Volume);
+
+impl Drop for Slow<'_> {
+    fn drop(&mut self) {
+        drop(self.0.lift());
     }
 }
