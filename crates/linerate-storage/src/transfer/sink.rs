@@ -324,6 +324,6 @@ impl Sink {
 }
 
 fn sync_all(files: &[Arc<Written>]) -> io::Result<()> {
-    let opened = files.iter().filter_map(|one| one.file.get()?.as_ref().ok());
-    opened.map(|(file, _)| file.sync_all()).collect()
+    let mut opened = files.iter().filter_map(|one| one.file.get()?.as_ref().ok());
+    opened.try_for_each(|(file, _)| file.sync_all())
 }

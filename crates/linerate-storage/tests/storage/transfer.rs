@@ -11,6 +11,7 @@ use linerate_model::transfer::{Medium, StageRecord};
 use linerate_model::units::{Bytes, Nanos};
 use linerate_storage::transfer::frame::{HEADER, Header, Kind, digest};
 use linerate_storage::transfer::{Access, Filled, Inlet, Outlet, PIECE, Source, Target};
+use linerate_testing::{Need, skipped};
 
 /// A copy that has not ended by then never does.
 const PATIENCE: Nanos = Nanos::from_millis(120_000);
@@ -242,9 +243,10 @@ fn small_files_without_names_reach_the_disk() {
     assert!(!place.direct, "files of less than a piece");
     match place.device_bytes {
         Some(device) => assert!(device >= written.bytes, "{device:?}"),
-        None => eprintln!(
-            "skipped: {} is on no block device whose writes the kernel counts",
-            place.path
+        None => skipped(
+            Need::Disk,
+            "what the kernel counts of small files",
+            "the build is on no block device whose writes it counts",
         ),
     }
 }

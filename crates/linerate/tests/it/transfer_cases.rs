@@ -16,7 +16,7 @@ use crate::harness::{
 use crate::transfer::{noise, shares};
 
 /// What the network carries: 400 Mbit/s on the wire, B/s of payload in segments of 1,448 bytes.
-const NETWORK: f64 = 50e6 * 1448.0 / 1514.0;
+const NETWORK: u64 = 50_000_000 * 1448 / 1514;
 const MIB: usize = 1 << 20;
 
 /// What is to be said of a case.
@@ -41,8 +41,8 @@ struct Case {
     told: Told,
 }
 
-fn of_network(share: f64) -> u64 {
-    (NETWORK * share) as u64
+fn of_network(percent: u64) -> u64 {
+    NETWORK * percent / 100
 }
 
 /// Twelve, with files of `unit` MiB and twice that.
@@ -55,44 +55,44 @@ fn cases(unit: usize) -> Vec<Case> {
         words: "",
         told: Told::Network,
     };
-    let read = |share| Some(Limit::Read(of_network(share)));
-    let write = |share| Some(Limit::Write(of_network(share)));
+    let read = |percent| Some(Limit::Read(of_network(percent)));
+    let write = |percent| Some(Limit::Write(of_network(percent)));
     // A ring of 64 MiB takes in the difference for a while.
     let long = (1, 2 * unit * MIB);
     let small = (300, 16 << 10);
     vec![
         Case {
             name: "the source reads half of what the network carries",
-            source: read(0.5),
+            source: read(50),
             told: Told::First("disk-read"),
             ..case
         },
         Case {
             name: "the network carries half of what the target writes",
-            target: write(2.0),
+            target: write(200),
             ..case
         },
         Case {
             name: "the target writes half of what the network carries",
-            target: write(0.5),
+            target: write(50),
             told: Told::First("disk-write"),
             ..case
         },
         Case {
             name: "the source reads four fifths of what the network carries",
-            source: read(0.8),
+            source: read(80),
             told: Told::First("disk-read"),
             ..case
         },
         Case {
             name: "the network carries four fifths of what the target writes",
-            target: write(1.25),
+            target: write(125),
             ..case
         },
         Case {
             name: "the target writes four fifths of what the network carries",
             files: long,
-            target: write(0.8),
+            target: write(80),
             told: Told::First("disk-write"),
             ..case
         },
@@ -117,7 +117,7 @@ fn cases(unit: usize) -> Vec<Case> {
         },
         Case {
             name: "a target that is written when all is there",
-            target: write(0.5),
+            target: write(50),
             words: "--buffered",
             told: Told::First("serial-copy"),
             ..case
@@ -131,7 +131,7 @@ fn cases(unit: usize) -> Vec<Case> {
         },
         Case {
             name: "64 streams on the network, and a target of twice its rate",
-            target: write(2.0),
+            target: write(200),
             words: "-P 64",
             ..case
         },
