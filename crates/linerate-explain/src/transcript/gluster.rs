@@ -147,10 +147,15 @@ fn is_command(event: &GlusterEvent) -> bool {
     )
 }
 
-/// Whether the timer has freed a lock between two lines.
-fn far(from: &GlusterEvent, to: &GlusterEvent) -> bool {
+/// Whether the timer has freed a lock between two lines, or the frame timeout where it has no timer.
+fn far(lock: &GlusterLock, from: &GlusterEvent, to: &GlusterEvent) -> bool {
+    let longest = if lock.volume.is_some() {
+        TIMER_S
+    } else {
+        FRAME_S
+    };
     let times = from.at_s.zip(to.at_s);
-    times.is_some_and(|(from, to)| to - from > TIMER_S)
+    times.is_some_and(|(from, to)| to - from > longest)
 }
 
 /// Lines about locks, parted where a command on the volume succeeded or the timer freed it, or another holds it.
@@ -169,7 +174,9 @@ fn runs<'a>(events: &'a [GlusterEvent], history: &History<'_>) -> Vec<Run<'a>> {
                 let asker = lock.asker.as_ref().map_or("", |name| name.as_str());
                 let going = open.get(&(volume, asker)).copied().filter(|at| {
                     let run = &all[*at];
-                    run.lock == lock && !far(run.last, event) && !between(volume, run.last, event)
+                    run.lock == lock
+                        && !far(lock, run.last, event)
+                        && !between(volume, run.last, event)
                 });
                 if let Some(run) = going.and_then(|at| all.get_mut(at)) {
                     run.last = event;
@@ -218,8 +225,10 @@ impl Case {
         // The cluster's lock that the asker holds itself was left behind: no second command holds it.
         let own = lock.volume.is_none() && lock.asker.as_ref() == Some(&lock.holder);
         let free = run.free_after(history).is_some_and(is_short);
-        let close = run.lines > 1 && run.freed.is_none() && !own;
+        let close = run.lines > 1 && !own;
         match seconds {
+            // It was held for as long as the timer runs, also where its first lines are not in the input.
+            _ if run.freed.is_some() => Self::Stuck,
             Some(seconds) if !is_short(seconds) => Self::Stuck,
             _ if free => Self::Met,
             Some(_) if close => Self::Met,
@@ -373,5 +382,54 @@ fn span(seconds: f64) -> String {
         format!("{:.1} ms", seconds * 1000.0)
     } else {
         format!("{seconds:.0} s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(at_s: f64, kind: GlusterKind) -> GlusterEvent {
+        GlusterEvent {
+            line: 1,
+            at: format!("{at_s}").into(),
+            at_s: Some(at_s),
+            level: "W".into(),
+            kind,
+            message: "".into(),
+        }
+    }
+
+    fn lock(volume: Option<&str>) -> GlusterKind {
+        GlusterKind::Held(GlusterLock {
+            volume: volume.map(Into::into),
+            asker: None,
+            holder: "a node".into(),
+        })
+    }
+
+    fn cases(events: &[GlusterEvent]) -> Vec<Case> {
+        let history = History::default();
+        let runs = runs(events, &history);
+        runs.iter().map(|run| Case::of(run, &history)).collect()
+    }
+
+    #[test]
+    fn a_lock_that_the_timer_freed_was_stuck_however_few_lines_tell() {
+        let freed = || GlusterKind::Freed("home0".into());
+        let late = [
+            event(170.0, lock(Some("home0"))),
+            event(175.0, lock(Some("home0"))),
+            event(180.0, freed()),
+        ];
+        assert_eq!(cases(&late), [Case::Stuck]);
+        assert_eq!(cases(&late[..2]), [Case::Met]);
+    }
+
+    #[test]
+    fn only_the_lock_of_a_volume_is_another_one_after_the_timer() {
+        let twice = |volume| [event(0.0, lock(volume)), event(200.0, lock(volume))];
+        assert_eq!(cases(&twice(Some("home0"))), [Case::Open, Case::Open]);
+        assert_eq!(cases(&twice(None)), [Case::Stuck]);
     }
 }
