@@ -143,8 +143,14 @@ fn cap(one: &Measured<'_>, other: &Measured<'_>, what: &str) -> Option<Finding> 
         let bytes = mean * one.run.pattern.block() as f64;
         (megabytes(bytes), "bytes/s", bytes)
     };
+    // As `Shape::Flat` allows.
+    let flatness = if mean < 200.0 {
+        "two requests a second"
+    } else {
+        "1 %"
+    };
     let sentence = format!(
-        "A cap of {cap} limits this disk: {what} the same rate, flat to 1 % in the second half. A medium serves them differently, so it is a limit of the volume or of the path to it: of a cloud volume or a hypervisor, choose a higher one"
+        "A cap of {cap} limits this disk: {what} the same rate, flat to {flatness} in the second half. A medium serves them differently, so it is a limit of the volume or of the path to it: of a cloud volume or a hypervisor, choose a higher one"
     );
     Draft::new("disk-cap", Severity::Limit, sentence)
         .figure(format!("cap, {unit}"), value, "this process")
