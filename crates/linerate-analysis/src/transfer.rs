@@ -5,7 +5,7 @@
 //! that arrived to the end. While a stream of the source waits for a piece, the source does. The rest of the time the streams had
 //! bytes to send and room for them: that is the network's, and the work of both hosts for it.
 
-use linerate_model::record::RunRecord;
+use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::transfer::{Cell, CellRun, Medium, StageRecord, StageRole};
 use linerate_model::units::{Bytes, Nanos};
 use serde::Serialize;
@@ -105,7 +105,9 @@ impl Transfer {
         let handed_over = target.handed_over.since(end.start_ns);
         let on_disk = target.on_disk.map(|at| at.since(end.start_ns));
         let rate = |time: Nanos| target.bytes.0 as f64 * 8e9 / (time.0 as f64).max(1.0);
-        let complete = source.error.is_none() && target.error.is_none();
+        // What the user stopped has not sent all that it read.
+        let ended = record.outcome == Outcome::Completed;
+        let complete = ended && source.error.is_none() && target.error.is_none();
         Some(Self {
             source: Stage::of(source),
             target: Stage::of(target),
@@ -149,7 +151,7 @@ impl Stage {
 
 impl CellFigures {
     fn of(run: &CellRun) -> Self {
-        let ended = run.outcome == linerate_model::record::Outcome::Completed;
+        let ended = run.outcome == Outcome::Completed;
         Self {
             cell: run.cell,
             rate_bps: run.rate().filter(|_| ended),

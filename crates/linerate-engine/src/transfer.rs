@@ -3,6 +3,7 @@
 //! The stages are another room's (`linerate-storage`): here they are what gives bytes to a stream and what takes them, without
 //! ever blocking.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -65,8 +66,8 @@ pub trait Target: Debug + Send + Sync {
     fn failed(&self) -> Option<String>;
     /// Ends writing; waits for no disk.
     fn stop(&self);
-    /// Whether something still waits for its disk, and keeps the target's memory.
-    fn is_writing(&self) -> bool;
+    /// Keeps this for as long as any part of the target is in memory: a thread that waits for a disk ends when that answers.
+    fn keep(&self, what: Box<dyn Any + Send>);
     /// What was written so far.
     fn record(&self) -> StageRecord;
 }

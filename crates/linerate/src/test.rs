@@ -341,6 +341,9 @@ mod tests {
             let said = verdict(&Evidence::of(&record));
             let is_right = matches!(said, Err(Failure::Incomplete(_))) == differs;
             assert!(is_right, "{bytes} {checksum}: {said:?}");
+            record.outcome = Outcome::Interrupted;
+            let said = verdict(&Evidence::of(&record));
+            assert!(said.is_ok(), "stopped by the user: {said:?}");
         }
     }
 }

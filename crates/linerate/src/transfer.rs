@@ -1,6 +1,7 @@
 //! `linerate test HOST --source --target`: files between two hosts, and the cells that tell disk and network apart; and the
 //! folders that a server takes files into.
 
+use std::any::Any;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Component, Path, PathBuf};
@@ -339,8 +340,8 @@ impl engine::Target for IntoStorage {
         self.0.stop();
     }
 
-    fn is_writing(&self) -> bool {
-        self.0.is_writing()
+    fn keep(&self, what: Box<dyn Any + Send>) {
+        self.0.keep(what);
     }
 
     fn record(&self) -> StageRecord {

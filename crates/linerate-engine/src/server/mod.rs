@@ -40,7 +40,6 @@ use linerate_wire::cookie::Cookie;
 
 use crate::error::EngineError;
 use crate::sample_pool::SamplePool;
-use crate::transfer::Target;
 
 pub use crate::sockets::SocketBuffers;
 pub use limits::{Network, NetworkError, ServerLimits};
@@ -226,8 +225,6 @@ pub(crate) struct Shared {
     pub(crate) credentials: Mutex<()>,
     pub(crate) terminate: EventFd,
     sessions: Mutex<Sessions>,
-    /// Targets of transfers that are over whose threads wait for a disk, and what memory these hold.
-    writing: Mutex<Vec<(Arc<dyn Target>, usize)>>,
     left: EventFd,
 }
 
@@ -263,30 +260,21 @@ impl Shared {
             .retain(|address| *address != peer);
     }
 
-    /// Keeps a target's memory counted until its disk has answered, which no end of a session makes it do.
-    pub(crate) fn hold_while_writing(&self, target: Arc<dyn Target>, held: Held<'_>) {
-        if target.is_writing() {
-            let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-            writing.push((target, held.bytes));
-            std::mem::forget(held);
-        }
-    }
-
-    /// Gives back the memory of targets whose disks have answered.
-    fn let_go_of_targets(&self) {
-        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = writing.extract_if(.., |(target, _)| !target.is_writing());
-        for (_, bytes) in ended {
-            drop(Held {
-                shared: self,
-                bytes,
-            });
-        }
+    /// Takes memory for what may outlive its session: all of it, or none where there is less.
+    fn lend(shared: &Arc<Self>, bytes: usize) -> Option<Lent> {
+        let held = shared
+            .sessions()
+            .occupancy
+            .hold(bytes, &shared.options.limits);
+        let lent = Lent {
+            shared: Arc::clone(shared),
+            bytes: held,
+        };
+        (held == bytes).then_some(lent)
     }
 
     /// Takes memory for what is sent to a client: as much of `wanted` bytes as there is.
     pub(crate) fn hold(&self, wanted: usize) -> Held<'_> {
-        self.let_go_of_targets();
         let bytes = self.sessions().occupancy.hold(wanted, &self.options.limits);
         Held {
             shared: self,
@@ -326,7 +314,6 @@ impl Server {
             observe,
             congestion,
             terminate: event()?,
-            writing: Mutex::default(),
             sessions: Mutex::new(Sessions::default()),
             left: event()?,
         };
@@ -713,6 +700,18 @@ impl Held<'_> {
 }
 
 impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.shared.sessions().occupancy.give_back(self.bytes);
+    }
+}
+
+/// The same for what may outlive its session.
+struct Lent {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Drop for Lent {
     fn drop(&mut self) {
         self.shared.sessions().occupancy.give_back(self.bytes);
     }

@@ -98,9 +98,8 @@ pub(super) fn run(
         target: None,
     };
     let outcome = session.serve();
-    if let Some((target, held)) = session.target.take() {
+    if let Some(target) = &session.target {
         target.stop();
-        shared.hold_while_writing(target, held);
     }
     if session.udp_turn {
         shared.give_up_udp_turn(entry.peer);
@@ -139,8 +138,8 @@ pub(super) struct Session<'a> {
     pub(super) shares: Vec<Share>,
     /// What the intervals of the report that the client wants take.
     events: Option<Held<'a>>,
-    /// Where a transfer's files go, and what its memory takes.
-    pub(super) target: Option<(Arc<dyn Target>, Held<'a>)>,
+    /// Where a transfer's files go.
+    pub(super) target: Option<Arc<dyn Target>>,
 }
 
 impl Session<'_> {
@@ -440,14 +439,15 @@ impl Session<'_> {
         let Some(Targets(open)) = &self.shared.options.targets else {
             return Err("it takes no files".to_owned());
         };
-        let held = self.shared.hold(TARGET_BYTES);
-        if held.bytes < TARGET_BYTES {
+        let Some(lent) = Shared::lend(&self.place.shared, TARGET_BYTES) else {
             return Err(format!(
                 "it has not the {} left that a transfer takes; try again later, or give it more by --max-memory",
                 Bytes(TARGET_BYTES as u64)
             ));
-        }
-        self.target = Some((open(asked)?, held));
+        };
+        let target = open(asked)?;
+        target.keep(Box::new(lent));
+        self.target = Some(target);
         Ok(())
     }
 
@@ -633,7 +633,7 @@ impl Session<'_> {
             let inlet = self
                 .target
                 .as_ref()
-                .map(|(target, _)| StreamStage::Inlet(target.inlet()));
+                .map(|target| StreamStage::Inlet(target.inlet()));
             match StreamHandle::spawn(context, socket, inlet) {
                 Ok(handle) => running.streams.push(handle),
                 Err(error) => {

@@ -45,7 +45,7 @@ impl Storing {
 
 impl Session<'_> {
     pub(super) fn target(&self) -> Option<Arc<dyn Target>> {
-        self.target.as_ref().map(|(target, _)| Arc::clone(target))
+        self.target.clone()
     }
 
     /// Waits until the target has everything on disk, or has failed; its error is in its record.

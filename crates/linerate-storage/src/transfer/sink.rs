@@ -18,6 +18,8 @@ use super::{ALIGNMENT, Access, PIECE, place};
 
 /// Files that are open at once, at most: a source sends one after the other, over few streams.
 const MOST_OPEN: usize = 4096;
+/// Names of folders that wait for their headers, bytes: a stream that loses packets may be far behind the others.
+const MOST_MADE: usize = 16 << 20;
 /// Folders that are kept open.
 const FOLDERS_KEPT: usize = 256;
 /// Files that wait for their fsync: the kernel writes them together, and one commit of the journal serves them all.
@@ -44,10 +46,12 @@ pub(super) struct Sink {
     access: Access,
     files: Mutex<HashMap<u32, Arc<Written>>>,
     folders: Mutex<HashMap<Vec<u8>, Arc<Directory>>>,
-    /// Folders that were made before their header came.
-    made: Mutex<HashSet<Vec<u8>>>,
+    /// Folders that were made before their header came, and the bytes of their names.
+    made: Mutex<(HashSet<Vec<u8>>, usize)>,
     /// Files that are whole, and not yet on disk.
     whole: Mutex<Vec<Arc<Written>>>,
+    /// Those that did not get there.
+    lost: Mutex<Vec<Arc<Written>>>,
     /// Bytes that were written past the page cache.
     pub(super) direct_bytes: AtomicU64,
     pub(super) moving_ns: AtomicU64,
@@ -76,6 +80,7 @@ impl Sink {
             folders: Mutex::default(),
             made: Mutex::default(),
             whole: Mutex::default(),
+            lost: Mutex::default(),
             direct_bytes: AtomicU64::new(0),
             moving_ns: AtomicU64::new(0),
             opening_ns: AtomicU64::new(0),
@@ -107,6 +112,13 @@ impl Sink {
         match left {
             Ok(left) if left == length => {
                 timed(&self.opening_ns, || self.finish(&header, &written))?;
+                if header.size < PIECE as u64 {
+                    // Small files are written together. A file system without it does all the work in fsync.
+                    drop(timed(&self.moving_ns, || {
+                        file_system::begin_to_write_back(file)
+                    }));
+                }
+                held(&self.whole).push(Arc::clone(&written));
                 Ok(true)
             }
             Ok(_) => Ok(false),
@@ -170,7 +182,13 @@ impl Sink {
     /// A folder that the source has, with its mode; one that was there before keeps its own.
     fn make_folder(&self, name: &[u8], mode: u32) -> io::Result<()> {
         let folder = self.enter(name)?;
-        if held(&self.made).remove(name) {
+        let mut made = held(&self.made);
+        let is_ours = made.0.remove(name);
+        if is_ours {
+            made.1 -= name.len();
+        }
+        drop(made);
+        if is_ours {
             let mode = Permissions::from_mode(mode & 0o777 | OWNERS);
             folder.readable()?.set_permissions(mode)?;
         }
@@ -192,9 +210,12 @@ impl Sink {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.make_in(&parent, name)?,
             entered => entered?,
         };
-        let folder = Arc::new(folder);
         let mut folders = held(&self.folders);
-        folders.insert(name.to_owned(), Arc::clone(&folder));
+        // Another thread may have entered it as well: all have the same, so that it is not idle while one of them uses it.
+        let folder = folders
+            .entry(name.to_owned())
+            .or_insert_with(|| Arc::new(folder));
+        let folder = Arc::clone(folder);
         if folders.len() < FOLDERS_KEPT {
             return Ok(folder);
         }
@@ -214,15 +235,17 @@ impl Sink {
         let slash = name.iter().rposition(|byte| *byte == b'/');
         let part = OsStr::from_bytes(&name[slash.map_or(0, |slash| slash + 1)..]);
         let mut made = held(&self.made);
-        if made.len() >= MOST_OPEN {
-            let error = format!("more than {MOST_OPEN} folders were made and not announced");
-            return Err(io::Error::other(error));
+        if made.1 >= MOST_MADE {
+            return Err(io::Error::other(
+                "too many folders were made and not announced",
+            ));
         }
         match parent.make_directory(part, OWNERS) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => parent.enter(part),
             Err(error) => Err(error),
             Ok(folder) => {
-                made.insert(name.to_owned());
+                made.0.insert(name.to_owned());
+                made.1 += name.len();
                 Ok(folder)
             }
         }
@@ -258,7 +281,7 @@ impl Sink {
     }
 
     /// All bytes of a file are there.
-    fn finish(&self, header: &Header, written: &Arc<Written>) -> io::Result<()> {
+    fn finish(&self, header: &Header, written: &Written) -> io::Result<()> {
         held(&self.files).remove(&header.file);
         let Some(Ok((file, _))) = written.file.get() else {
             return Ok(());
@@ -269,9 +292,6 @@ impl Sink {
         if !self.nameless {
             file.set_permissions(Permissions::from_mode(header.mode & 0o777))?;
         }
-        held(&self.whole).push(Arc::clone(written));
-        // A file system without it does all the work in fsync.
-        drop(file_system::begin_to_write_back(file));
         Ok(())
     }
 
@@ -283,13 +303,32 @@ impl Sink {
         }
         let files = std::mem::take(&mut *whole);
         drop(whole);
-        timed(&self.moving_ns, || sync_all(&files))
+        timed(&self.moving_ns, || self.sync_all(files))
     }
 
-    /// Removes the files that are not whole, so that none is taken for one that is; what cannot be removed stays.
-    pub(super) fn remove_parts(&self) {
-        let parts: Vec<_> = held(&self.files).drain().collect();
-        for (_, part) in parts {
+    /// Has files on disk, as many as can be; the first error.
+    fn sync_all(&self, files: Vec<Arc<Written>>) -> io::Result<()> {
+        let mut first = Ok(());
+        for one in files {
+            let Some(Ok((file, _))) = one.file.get() else {
+                continue;
+            };
+            if let Err(error) = file.sync_all() {
+                first = first.and(Err(error));
+                held(&self.lost).push(one);
+            }
+        }
+        first
+    }
+
+    /// After a failure: removes the files that are not whole or not on disk, so that none is taken for one that is; what cannot be
+    /// removed stays.
+    pub(super) fn clean_up(&self) {
+        let whole = std::mem::take(&mut *held(&self.whole));
+        drop(self.sync_all(whole));
+        let mut parts = std::mem::take(&mut *held(&self.lost));
+        parts.extend(held(&self.files).drain().map(|(_, part)| part));
+        for part in parts {
             if let (Some(Ok((file, _))), false) = (part.file.get(), self.nameless) {
                 drop(self.remove(&part.name, file));
             }
@@ -312,7 +351,8 @@ impl Sink {
 
     /// Waits until everything is on disk; how many files are not whole.
     pub(super) fn sync(&self) -> io::Result<usize> {
-        sync_all(&std::mem::take(&mut *held(&self.whole)))?;
+        let whole = std::mem::take(&mut *held(&self.whole));
+        self.sync_all(whole)?;
         if !self.nameless {
             for folder in held(&self.folders).values() {
                 folder.sync()?;
@@ -321,9 +361,4 @@ impl Sink {
         }
         Ok(held(&self.files).len())
     }
-}
-
-fn sync_all(files: &[Arc<Written>]) -> io::Result<()> {
-    let mut opened = files.iter().filter_map(|one| one.file.get()?.as_ref().ok());
-    opened.try_for_each(|(file, _)| file.sync_all())
 }

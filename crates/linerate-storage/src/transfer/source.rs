@@ -262,6 +262,10 @@ impl Shared {
         while let Some((index, offset)) = self.next(most) {
             let entry = &self.entries[index];
             let left = entry.size - offset;
+            // What it read last is not kept while it waits for room.
+            if open.as_ref().is_some_and(|(at, ..)| *at != index) {
+                self.leave(open.take());
+            }
             let length = usize::try_from(left).unwrap_or(usize::MAX).min(most);
             let Some(mut room) = self.ring.reserve_waiting(length) else {
                 break;
@@ -299,6 +303,7 @@ impl Shared {
             drop(sum);
             self.bytes_read.fetch_add(length as u64, Ordering::AcqRel);
             if entry.kind == Kind::Part && offset + length as u64 == entry.size {
+                self.leave(open.take());
                 self.files_read.fetch_add(1, Ordering::AcqRel);
             }
             self.ended_ns
@@ -362,7 +367,7 @@ impl Shared {
             let file = options.read(true).custom_flags(NO_FOLLOW).open(path)?;
             let large = self.entries[index].size >= PIECE as u64;
             let direct = large && self.access == Access::Direct && place::make_direct(&file);
-            self.leave(open.replace((index, file, direct)));
+            *open = Some((index, file, direct));
         }
         let Some((_, file, direct)) = open else {
             return Ok(());

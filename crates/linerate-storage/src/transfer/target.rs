@@ -1,5 +1,6 @@
 //! Writing what a transfer receives.
 
+use std::any::Any;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
@@ -28,9 +29,7 @@ struct Shared {
     ring: Ring,
     sink: Option<Sink>,
     place: Option<Place>,
-    /// Threads that have not written their last piece,
-    left: AtomicUsize,
-    /// and those that have not ended.
+    /// Threads that have not written their last piece.
     running: AtomicUsize,
     inlets: AtomicUsize,
     started: AtomicBool,
@@ -41,6 +40,7 @@ struct Shared {
     files: AtomicU64,
     bytes: AtomicU64,
     checksum: Mutex<u128>,
+    kept: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 /// What takes the pieces of a transfer: a folder, or nothing but a check of their digests.
@@ -82,7 +82,6 @@ impl Target {
             ring: Ring::new(RING)?,
             sink,
             place,
-            left: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             inlets: AtomicUsize::new(0),
             started: AtomicBool::new(false),
@@ -93,6 +92,7 @@ impl Target {
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             checksum: Mutex::new(0),
+            kept: Mutex::new(None),
         })))
     }
 
@@ -105,17 +105,16 @@ impl Target {
             .began_ns
             .store(clock::monotonic().0, Ordering::Release);
         self.0.ring.begin();
-        self.0.left.store(THREADS as usize, Ordering::Release);
+        self.0.running.store(THREADS as usize, Ordering::Release);
         for number in 0..THREADS {
             let shared = Arc::clone(&self.0);
-            shared.running.fetch_add(1, Ordering::AcqRel);
             let made = std::thread::Builder::new()
                 .name(format!("target {number}"))
                 .stack_size(256 << 10)
                 .spawn(move || shared.write());
             if let Err(error) = made {
-                self.0.running.fetch_sub(1, Ordering::AcqRel);
                 self.0.fail("starting a thread that writes", &error);
+                self.0.leave();
             }
         }
     }
@@ -167,9 +166,9 @@ impl Target {
         }
     }
 
-    /// Whether a thread still writes, or waits for a disk; it holds the ring's memory.
-    pub fn is_writing(&self) -> bool {
-        self.0.running.load(Ordering::Acquire) > 0
+    /// Keeps this for as long as any part of the target is in memory: its threads that wait for a disk end when that answers.
+    pub fn keep(&self, what: Box<dyn Any + Send>) {
+        *self.0.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 
     /// What was written so far.
@@ -247,11 +246,14 @@ impl Shared {
                 break;
             }
         }
-        // The last one to end waits for the disk, and is counted until that has answered.
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+        self.leave();
+    }
+
+    /// A thread ends; the last one waits for the disk.
+    fn leave(&self) {
+        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.conclude();
         }
-        self.running.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn conclude(&self) {
@@ -268,7 +270,7 @@ impl Shared {
             }
         }
         if let Some(sink) = self.sink.as_ref().filter(|_| self.ring.failed().is_some()) {
-            sink.remove_parts();
+            sink.clean_up();
         }
         drop(self.finished.raise());
     }

@@ -566,8 +566,13 @@ fn wrong(fault: Fault, alert: &Value) -> Option<String> {
     }
     let changes = alert["host_changes"].as_array().cloned();
     let mut changes = changes.unwrap_or_default();
-    // All hosts of the bed are this machine, on which other tests come and go with their loop devices.
-    changes.retain(|change| !text(&change["fact"]).starts_with("storage.devices.loop"));
+    // All hosts of the bed are this machine, on which other tests come and go with loop devices and what they mount.
+    changes.retain(|change| {
+        let fact = text(&change["fact"]);
+        !["storage.devices.loop", "storage.mounts."]
+            .iter()
+            .any(|of_others| fact.starts_with(of_others))
+    });
     let is_it =
         |change: &Value| change["host"] == "node2" && text(&change["fact"]).contains("tcp_wmem");
     match fault {

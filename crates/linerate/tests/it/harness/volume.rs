@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use linerate_kernel::namespace::is_root;
+use linerate_testing::Need;
 use tempfile::TempDir;
 
 use super::{LONG, run};
@@ -69,11 +70,21 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// One of so many MiB in a folder.
-    pub(crate) fn new(folder: &Path, mib: u64) -> Result<Self, String> {
+    /// One of so many MiB in a folder; what there is not, and why.
+    pub(crate) fn new(folder: &Path, mib: u64) -> Result<Self, (Need, String)> {
         if !is_root() {
-            return Err("not root".to_owned());
+            return Err((Need::LoopDevices, "not root".to_owned()));
         }
+        // The limits of a group hold for those in it alone.
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        if !groups.lines().any(|line| line.ends_with(":blkio:/")) {
+            let why = "this process is not in the root group of blkio (control groups 1)";
+            return Err((Need::Throttle, why.to_owned()));
+        }
+        Self::made(folder, mib).map_err(|why| (Need::LoopDevices, why))
+    }
+
+    fn made(folder: &Path, mib: u64) -> Result<Self, String> {
         let at = TempDir::with_prefix_in("volume-", folder).map_err(|error| error.to_string())?;
         let device = Loop::new(at.path().with_extension("image"), mib)?;
         let numbers = fs::read_to_string(format!("/sys/class/block/{}/dev", device.name()));
