@@ -259,6 +259,30 @@ fn what_the_user_stops_is_no_fault_of_a_disk() {
 }
 
 #[test]
+fn what_the_user_stops_between_files_is_no_fault_of_the_copy() {
+    let _beside = beside();
+    let (from, to) = (on_disk(), on_disk());
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..3000 {
+        fs::write(tree.join(number.to_string()), noise(4096)).unwrap();
+    }
+    let server = taking(to.path());
+    // They would take 10 s at this rate.
+    let client = start(&mut send(&server, &tree, to.path(), "-b 10M --json"));
+    let begun = || fs::read_dir(to.path().join("tree")).is_ok_and(|files| files.count() > 10);
+    assert!(wait_until(LONG, begun), "nothing was written");
+    client.signal("INT");
+    let document = client.wait(LONG).expect(0).json();
+    assert_eq!(document["outcome"]["how"], "interrupted");
+    let transfer = &document["transfer"];
+    assert!(transfer["files"].as_u64() < Some(3000), "{transfer}");
+    assert_eq!(transfer["checksums_agree"], Value::Null);
+    let found = findings(&document);
+    assert!(!found.contains(&"checksum".to_owned()), "{found:?}");
+}
+
+#[test]
 fn a_stock_server_and_other_directions_are_refused() {
     let _beside = beside();
     let from = on_disk();
