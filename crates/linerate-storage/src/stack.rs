@@ -128,8 +128,95 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
     use super::*;
     use linerate_testing::disks::device;
+
+    /// A device of a folder that stands for a machine: files of its folder in sysfs, and what it stands on.
+    fn add(machine: &Path, at: &str, number: &str, files: &[(&str, &str)], below: &[&str]) {
+        let name = at.rsplit('/').next().unwrap();
+        let real = machine.join("sys/devices").join(at);
+        fs::create_dir_all(real.join("slaves")).unwrap();
+        for (file, text) in [("dev", number), ("size", "2048")].iter().chain(files) {
+            let file = real.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        for name in below {
+            fs::create_dir(real.join("slaves").join(name)).unwrap();
+        }
+        let class = machine.join("sys/class/block");
+        fs::create_dir_all(&class).unwrap();
+        symlink(format!("../../devices/{at}"), class.join(name)).unwrap();
+    }
+
+    #[test]
+    fn stacks_of_all_kinds_are_followed_down_to_their_disks() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = folder.path();
+        for disk in ["sda", "sdb", "sdc", "sdd", "sde", "sdf"] {
+            let number = format!("8:{}", 16 * (disk.as_bytes()[2] - b'a'));
+            add(machine, disk, &number, &[], &[]);
+        }
+        add(machine, "sda/sda1", "8:1", &[("partition", "1")], &[]);
+        add(machine, "sdb/sdb1", "8:17", &[("partition", "1")], &[]);
+        let md = [("md/level", "raid10"), ("md/raid_disks", "2")];
+        add(machine, "md0", "9:0", &md, &["sda1", "sdb1"]);
+        let lvm = [("dm/name", "vg0-home"), ("dm/uuid", "LVM-x")];
+        add(machine, "dm-0", "253:0", &lvm, &["md0"]);
+        let crypt = [("dm/name", "safe"), ("dm/uuid", "CRYPT-LUKS2-x")];
+        add(machine, "dm-1", "253:1", &crypt, &["dm-0"]);
+        let mpath = [("dm/name", "mpatha"), ("dm/uuid", "mpath-36")];
+        add(machine, "dm-2", "253:2", &mpath, &["sdc", "sdd"]);
+        add(machine, "drbd0", "147:0", &[], &["dm-1"]);
+        let image = [("loop/backing_file", "/no/such/image")];
+        add(machine, "loop0", "7:0", &image, &[]);
+        add(machine, "nvme0n1", "259:0", &[], &[]);
+        for (path, number) in [("nvme0c0n1", "259:1"), ("nvme0c1n1", "259:2")] {
+            add(machine, path, number, &[("hidden", "1")], &[]);
+        }
+        let btrfs = machine.join("sys/fs/btrfs/an-id/devices");
+        fs::create_dir_all(btrfs.join("sde")).unwrap();
+        fs::create_dir_all(btrfs.join("sdf")).unwrap();
+        fs::create_dir_all(machine.join("proc/self")).unwrap();
+        fs::write(machine.join("proc/self/mountinfo"), "").unwrap();
+        let root = Root::at(machine).unwrap();
+        let stack = Stack::read(&root).unwrap();
+        let below = |name: &str| -> Vec<String> {
+            let below = stack.below(&[name.into()]).into_iter();
+            let mut names: Vec<String> = below.map(|device| device.name.to_string()).collect();
+            names.sort();
+            names.retain(|one| one != name);
+            names
+        };
+        assert_eq!(below("sda1"), ["sda"]);
+        assert_eq!(below("md0"), ["sda", "sda1", "sdb", "sdb1"]);
+        assert_eq!(below("dm-2"), ["sdc", "sdd"]);
+        assert_eq!(
+            below("drbd0"),
+            ["dm-0", "dm-1", "md0", "sda", "sda1", "sdb", "sdb1"]
+        );
+        assert_eq!(below("nvme0n1"), ["nvme0c0n1", "nvme0c1n1"]);
+        assert_eq!(below("loop0"), Vec::<String>::new());
+        assert_eq!(
+            blocks::of_btrfs(&root),
+            [["sde", "sdf"].map(PlainText::from)]
+        );
+        let kind = |name: &str| {
+            let device = stack.devices().iter().find(|one| one.name == *name);
+            device.unwrap().kind.clone()
+        };
+        assert_eq!(kind("sda1"), BlockKind::Partition { number: 1 });
+        assert!(matches!(kind("md0"), BlockKind::Md { disks: Some(2), .. }));
+        assert!(matches!(kind("dm-1"), BlockKind::Mapped { name, .. } if name == "safe"));
+        assert!(matches!(kind("loop0"), BlockKind::Loop { file: Some(_) }));
+        assert_eq!(kind("drbd0"), BlockKind::Drbd);
+        assert_eq!(kind("nvme0n1"), BlockKind::NvmeMultipath);
+        assert_eq!(kind("sdc"), BlockKind::Disk);
+    }
 
     #[test]
     fn all_that_is_below_is_found_once_and_circles_end() {

@@ -116,6 +116,7 @@ fn volume(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::units::Bytes;
     use linerate_testing::disks::device;
 
     #[test]
@@ -124,6 +125,48 @@ mod tests {
         assert_eq!(volume("vg--a-home--b"), "vg-a/home-b");
         assert_eq!(volume("luks"), "luks");
         assert_eq!(volume("a--b"), "a-b");
+    }
+
+    #[test]
+    fn a_device_is_called_what_it_is() {
+        let mapped = |name: &str, uuid: &str| BlockKind::Mapped {
+            name: name.into(),
+            uuid: uuid.into(),
+            table: vec![MappedTarget {
+                target: "raid".into(),
+                size: Bytes(1 << 30),
+                raid: Some("raid10".into()),
+                members: Some(4),
+                copies: None,
+            }],
+        };
+        let raid = BlockKind::Md {
+            level: "raid10".into(),
+            layout: Some(258),
+            disks: Some(4),
+            chunk: Some(Bytes(512 << 10)),
+            doing: Some("resync".into()),
+        };
+        for (kind, title) in [
+            (BlockKind::Disk, "disk"),
+            (BlockKind::Partition { number: 3 }, "partition 3"),
+            (raid, "raid10 of 4, 512 KiB chunks, resync"),
+            (mapped("vg0-home", "LVM-x"), "LVM vg0/home, raid10 of 4"),
+            (mapped("luks", "CRYPT-LUKS2-x"), "encrypted luks"),
+            (mapped("mpatha", "mpath-3600"), "multipath mpatha, 2 paths"),
+            (
+                BlockKind::Loop {
+                    file: Some("/images/one".into()),
+                },
+                "loop of /images/one",
+            ),
+            (BlockKind::Drbd, "DRBD"),
+            (BlockKind::NvmeMultipath, "NVMe multipath, 2 paths"),
+            (BlockKind::Memory, "memory"),
+            (BlockKind::Network, "network block device"),
+        ] {
+            assert_eq!(super::title(&device("x", kind, &["a", "b"])), title);
+        }
     }
 
     #[test]
