@@ -169,14 +169,18 @@ impl Sink {
         if self.nameless {
             return self.folder.nameless(0o600);
         }
+        let (folder, name) = self.parent_of(name)?;
+        folder.make(name, 0o600)
+    }
+
+    /// The folder that a name is in, entered, and the last part of the name.
+    fn parent_of<'a>(&self, name: &'a [u8]) -> io::Result<(Arc<Directory>, &'a OsStr)> {
         let slash = name.iter().rposition(|byte| *byte == b'/');
-        match slash {
-            None => self.folder.make(OsStr::from_bytes(name), 0o600),
-            Some(slash) => {
-                let folder = self.enter(&name[..slash])?;
-                folder.make(OsStr::from_bytes(&name[slash + 1..]), 0o600)
-            }
-        }
+        let (folder, last) = match slash {
+            None => (Arc::new(self.folder.share()?), name),
+            Some(slash) => (self.enter(&name[..slash])?, &name[slash + 1..]),
+        };
+        Ok((folder, OsStr::from_bytes(last)))
     }
 
     /// A folder that the source has, with its mode; one that was there before keeps its own.
@@ -200,14 +204,11 @@ impl Sink {
         if let Some(known) = held(&self.folders).get(name) {
             return Ok(Arc::clone(known));
         }
-        let slash = name.iter().rposition(|byte| *byte == b'/');
-        let (parent, part) = match slash {
-            None => (Arc::new(self.folder.share()?), name),
-            Some(slash) => (self.enter(&name[..slash])?, &name[slash + 1..]),
-        };
-        let part = OsStr::from_bytes(part);
-        let folder = match parent.enter(part) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.make_in(&parent, name)?,
+        let (parent, last) = self.parent_of(name)?;
+        let folder = match parent.enter(last) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_in(&parent, last, name)?
+            }
             entered => entered?,
         };
         let mut folders = held(&self.folders);
@@ -230,18 +231,16 @@ impl Sink {
         Ok(folder)
     }
 
-    /// Makes the folder of this name in its parent, where another thread has not been faster.
-    fn make_in(&self, parent: &Directory, name: &[u8]) -> io::Result<Directory> {
-        let slash = name.iter().rposition(|byte| *byte == b'/');
-        let part = OsStr::from_bytes(&name[slash.map_or(0, |slash| slash + 1)..]);
+    /// Makes the folder of this name, and of this last part of it, in its parent, where another thread has not been faster.
+    fn make_in(&self, parent: &Directory, last: &OsStr, name: &[u8]) -> io::Result<Directory> {
         let mut made = held(&self.made);
         if made.1 >= MOST_MADE {
             return Err(io::Error::other(
                 "too many folders were made and not announced",
             ));
         }
-        match parent.make_directory(part, OWNERS) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => parent.enter(part),
+        match parent.make_directory(last, OWNERS) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => parent.enter(last),
             Err(error) => Err(error),
             Ok(folder) => {
                 made.0.insert(name.to_owned());
@@ -337,12 +336,7 @@ impl Sink {
 
     /// Removes a file, where its name is still its own.
     fn remove(&self, name: &[u8], file: &File) -> io::Result<()> {
-        let slash = name.iter().rposition(|byte| *byte == b'/');
-        let folder = match slash {
-            None => Arc::new(self.folder.share()?),
-            Some(slash) => self.enter(&name[..slash])?,
-        };
-        let name = OsStr::from_bytes(&name[slash.map_or(0, |slash| slash + 1)..]);
+        let (folder, name) = self.parent_of(name)?;
         if is_same(&folder.look(name)?, file)? {
             folder.remove(name)?;
         }

@@ -268,8 +268,8 @@ fn the_stage_that_was_made_slow_is_named() {
     let mut wrong = Vec::new();
     for case in &cases {
         let full = case.told == Told::Full;
-        let mib = |factor| (case.files.0 * case.files.1 / MIB * factor) as u64 + 128;
-        let sizes = [mib(1), if full { 128 } else { mib(1) }];
+        let room = (case.files.0 * case.files.1 / MIB) as u64 + 128;
+        let sizes = [room, if full { 128 } else { room }];
         let volumes = sizes.map(|mib| Volume::new(folder, mib));
         let [Ok(from), Ok(to)] = &volumes else {
             let (need, why) = volumes.into_iter().find_map(Result::err).unwrap();
