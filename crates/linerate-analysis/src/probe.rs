@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::statistics::{self, Estimate, HALVES_MAY_DIFFER, Unsteady};
 
-/// A rate that differs from its mean by no more than this in any second is flat: to the percent.
-const FLAT: f64 = 0.01;
+/// A rate that differs from its mean by no more than this in any second is flat: to the percent,
+pub const FLAT: f64 = 0.01;
+/// or by no more than so many requests, as a second has two ends.
+pub const FLAT_REQUESTS: f64 = 2.0 * OFF_BY;
 /// So many seconds of the second half of a rate show whether it is flat: half of the usual 10.
 pub const LEAST_SECONDS: usize = 5;
 /// A count of a second is off by one at either end.
@@ -174,8 +176,7 @@ fn shape(run: &PatternRun, by_second: &[u64]) -> Shape {
         return Shape::Unknown;
     }
     let mean = statistics::mean(second_half);
-    // A second has two ends.
-    let allowed = (FLAT * mean).max(2.0 * OFF_BY);
+    let allowed = (FLAT * mean).max(FLAT_REQUESTS);
     if mean > 0.0 && second_half.iter().all(|one| (one - mean).abs() <= allowed) {
         Shape::Flat
     } else {

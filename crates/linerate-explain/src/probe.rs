@@ -1,6 +1,8 @@
 //! What a probe of a disk shows: caps, bursts, caches, what a sync costs, and whether the disks give what they should.
 
-use linerate_analysis::probe::{self, Expected, Figures, LEAST_HALF_ROTATION, Shape};
+use linerate_analysis::probe::{
+    self, Expected, FLAT, FLAT_REQUESTS, Figures, LEAST_HALF_ROTATION, Shape,
+};
 use linerate_model::block::BlockDevice;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::probe::{Direct, Pattern, PatternRun, Probe};
@@ -143,8 +145,7 @@ fn cap(one: &Measured<'_>, other: &Measured<'_>, what: &str) -> Option<Finding> 
         let bytes = mean * one.run.pattern.block() as f64;
         (megabytes(bytes), "bytes/s", bytes)
     };
-    // As `Shape::Flat` allows.
-    let flatness = if mean < 200.0 {
+    let flatness = if FLAT * mean < FLAT_REQUESTS {
         "two requests a second"
     } else {
         "1 %"
