@@ -199,31 +199,19 @@ fn times(source: &StageRecord, target: &StageRecord, start: Nanos, last_byte: Na
 #[cfg(test)]
 mod tests {
     use linerate_model::transfer::RingRecord;
+    use linerate_testing::fixture;
 
     use super::*;
 
     fn stage(role: StageRole, empty: u64, full: u64) -> StageRecord {
         StageRecord {
-            role,
-            medium: Medium::Memory,
-            files: 1,
-            left_out: 0,
-            changed: 0,
-            bytes: Bytes(1000),
-            piece: Bytes(100),
-            threads: 1,
-            moving: Nanos(0),
-            opening: Nanos(0),
-            began: Nanos(100),
-            handed_over: Nanos(1000),
             on_disk: Some(Nanos(1100)),
-            checksum: "00".into(),
             ring: RingRecord {
                 empty: Nanos(empty),
                 full: Nanos(full),
                 ..RingRecord::default()
             },
-            error: None,
+            ..fixture::stage(role)
         }
     }
 

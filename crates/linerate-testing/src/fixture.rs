@@ -24,7 +24,8 @@ use linerate_model::record::{
 };
 use linerate_model::series::Series;
 use linerate_model::tcp_info::{FIELDS, TcpFacts};
-use linerate_model::units::Nanos;
+use linerate_model::transfer::{Medium, RingRecord, StageRecord, StageRole};
+use linerate_model::units::{Bytes, Nanos};
 
 /// The client's clock when the streams are let go, ns.
 pub const CLIENT_START_NS: u64 = 5_000_000_000;
@@ -218,6 +219,28 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
         }
     }
     record
+}
+
+/// One end of a transfer of a file in memory; nothing of it waited.
+pub fn stage(role: StageRole) -> StageRecord {
+    StageRecord {
+        role,
+        medium: Medium::Memory,
+        files: 1,
+        left_out: 0,
+        changed: 0,
+        bytes: Bytes(1000),
+        piece: Bytes(100),
+        threads: 1,
+        moving: Nanos(1),
+        opening: Nanos(0),
+        began: Nanos(100),
+        handed_over: Nanos(1000),
+        on_disk: None,
+        checksum: "00".into(),
+        ring: RingRecord::default(),
+        error: None,
+    }
 }
 
 /// The same run as a linerate saw it whose peer, `stock`, is an iperf3.

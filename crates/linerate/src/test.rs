@@ -303,30 +303,17 @@ impl<'a> Live<'a> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::transfer::{Medium, RingRecord, StageRecord, StageRole};
-    use linerate_model::units::{Bytes, Nanos};
+    use linerate_model::transfer::{StageRecord, StageRole};
+    use linerate_model::units::Bytes;
     use linerate_testing::fixture;
 
     use super::*;
 
     fn stage(role: StageRole, bytes: u64, checksum: &str) -> StageRecord {
         StageRecord {
-            role,
-            medium: Medium::Memory,
-            files: 1,
-            left_out: 0,
-            changed: 0,
             bytes: Bytes(bytes),
-            piece: Bytes(4096),
-            threads: 1,
-            moving: Nanos(1),
-            opening: Nanos(1),
-            began: Nanos(1),
-            handed_over: Nanos(2),
-            on_disk: None,
             checksum: checksum.into(),
-            ring: RingRecord::default(),
-            error: None,
+            ..fixture::stage(role)
         }
     }
 

@@ -17,30 +17,21 @@ fn transfer(source: u64, target: u64, fsync: u64) -> RunRecord {
     let whole = last.since(start).0 * 100 / (100 - fsync);
     let share = |percent: u64| Nanos(whole * percent / 100);
     let stage = |role, empty, full, on_disk| StageRecord {
-        role,
         medium: Medium::Disk(StagePlace {
             path: "/data".into(),
             direct: true,
             ..StagePlace::default()
         }),
-        files: 1,
-        left_out: 0,
-        changed: 0,
         bytes: Bytes(1 << 30),
-        piece: Bytes(1 << 20),
-        threads: 4,
-        moving: Nanos(1),
-        opening: Nanos(0),
         began: start,
         handed_over: last,
         on_disk,
-        checksum: "5".into(),
         ring: RingRecord {
             empty,
             full,
             ..RingRecord::default()
         },
-        error: None,
+        ..fixture::stage(role)
     };
     let end = Nanos(start.0 + whole);
     server.stage = Some(stage(StageRole::Target, Nanos(0), share(target), Some(end)));

@@ -63,25 +63,14 @@ fn documented() -> Vec<String> {
 /// A stage with a sample.
 fn stage(medium: Medium) -> StageRecord {
     StageRecord {
-        role: StageRole::Target,
         medium,
-        files: 1,
-        left_out: 0,
-        changed: 0,
-        bytes: Bytes(1),
-        piece: Bytes(1),
-        threads: 1,
-        moving: Nanos(1),
-        opening: Nanos(1),
-        began: Nanos(1),
-        handed_over: Nanos(1),
         on_disk: Some(Nanos(1)),
-        checksum: "0".into(),
         ring: RingRecord {
             samples: vec![RingSample::default()],
             ..RingRecord::default()
         },
         error: Some("e".into()),
+        ..fixture::stage(StageRole::Target)
     }
 }
 
