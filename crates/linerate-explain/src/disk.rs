@@ -274,8 +274,10 @@ fn busiest(record: &DiskWatch) -> Option<Finding> {
 
 /// What a mean over pauses hides.
 fn bursts(rates: &DiskRates) -> String {
-    let at_once = rates.queue / rates.busy.share().max(f64::MIN_POSITIVE);
-    if rates.busy.share() < 0.5 && at_once >= BURST {
+    let busy = rates.busy.share();
+    // A time that the kernel rounded to nothing tells of no burst.
+    let at_once = if busy > 0.0 { rates.queue / busy } else { 0.0 };
+    if busy < 0.5 && at_once >= BURST {
         format!("; they come in bursts of about {at_once:.0} at a time, which `-i 100ms` shows")
     } else {
         String::new()
@@ -491,6 +493,14 @@ mod tests {
             "{}",
             bursts[0].2
         );
+        for row in &mut rows {
+            row.busy_ms = 0;
+        }
+        let rounded = said(vec![disks::watched(
+            disks::device("sda", BlockKind::Disk, &[]),
+            &rows,
+        )]);
+        assert!(!rounded[0].2.contains("bursts"), "{}", rounded[0].2);
     }
 
     #[test]
