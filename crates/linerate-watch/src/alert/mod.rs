@@ -596,6 +596,10 @@ fn vote(inside: &[&Watch]) -> Option<AlertFinding> {
     })
 }
 
+/// Facts that come and go with packages, containers and who logs in, and that no test between hosts uses: what an image or a
+/// folder is mounted from. They stay on the host's page.
+const NO_CAUSE: [&str; 2] = ["storage.devices.loop", "storage.mounts."];
+
 /// What changed on the pairs' hosts in the gap between their last good test and their first bad one; the latest first.
 ///
 /// Facts are read again once something is over: what they show then was the repair of a rate. No setting brings an agent
@@ -615,7 +619,12 @@ fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChan
                 })
         })
     };
-    let mut found: Vec<HostChange> = changes.iter().filter(in_gap).cloned().collect();
+    let may_matter = |change: &&HostChange| {
+        let mut no_cause = NO_CAUSE.iter();
+        !no_cause.any(|facts| change.fact.starts_with(facts))
+    };
+    let found = changes.iter().filter(may_matter).filter(in_gap);
+    let mut found: Vec<HostChange> = found.cloned().collect();
     found.sort_by_key(|change| std::cmp::Reverse(change.first_after));
     found
 }

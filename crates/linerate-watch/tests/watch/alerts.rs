@@ -1046,9 +1046,17 @@ fn what_is_new_on_a_host_that_comes_back_may_be_the_next_cause() {
     let (before, after) = (at_period(12), over.changed.0 + 1_000);
     let kernel = change("kernel", "5.14", "6.1", (before, after));
     let up = change("operstate", "down", "up", (before, after));
+    // A package that was updated meanwhile.
+    let image = change("storage.devices.loop3.size", "1", "2", (before, after));
+    let mounted = change(
+        "storage.mounts./snap/core/2.kind",
+        "1",
+        "2",
+        (before, after),
+    );
     world
         .alerts
-        .handle_host_changes(UnixMillis(after), &[kernel.clone(), up]);
+        .handle_host_changes(UnixMillis(after), &[kernel.clone(), up, image, mounted]);
     world.run(15, 2, given);
     let fired = world.fired();
     let last = fired.iter().find(|alert| alert.kind == AlertKind::Slow);
