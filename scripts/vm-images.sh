@@ -4,7 +4,7 @@
 #   kernel-oldest                       the oldest one that Debian's archive still has; without it, oldest-missing says why
 #   initrd-cloud, …                     a first stage that finds the disks and goes on to the real system
 #   debian.ext4                         Debian's smallest system with systemd, networkd, iproute2, ethtool, iperf3, mdadm, lvm2,
-#                                       sysstat and sshd, for all kernels; no sshd runs until a test starts it
+#                                       sysstat, drbd-utils, xfsprogs, btrfs-progs and sshd, for all kernels; no sshd runs until a test starts it
 # The suite is this machine's, so that a program built here finds its libraries there. No root is needed, and nothing
 # is installed on this machine.
 set -eu
@@ -98,7 +98,7 @@ for kind in $kinds; do
     cp "$from"/modules.builtin* "$from"/modules.order "$modules/$version/"
     for part in net lib crypto arch drivers/virtio drivers/block drivers/md drivers/char drivers/net/virtio_net.ko drivers/net/net_failover.ko \
         net/core drivers/net/veth.ko drivers/net/dummy.ko drivers/net/bonding drivers/net/ethernet/intel/e1000e drivers/net/ethernet/intel/e1000 \
-        drivers/net/tun.ko drivers/ptp drivers/pps fs/ext4 fs/jbd2 fs/mbcache.ko; do
+        drivers/net/tun.ko drivers/ptp drivers/pps fs/ext4 fs/jbd2 fs/mbcache.ko fs/xfs fs/btrfs; do
         [ -e "$from/kernel/$part" ] || continue
         mkdir -p "$modules/$version/kernel/$(dirname "$part")"
         cp -r "$from/kernel/$part" "$modules/$version/kernel/$part"
@@ -115,7 +115,7 @@ done
 mode=unshare
 [ "$(id -u)" -eq 0 ] && mode=root
 mmdebstrap --quiet --mode=$mode --variant=minbase \
-    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping,iperf3,openssh-server,mdadm,lvm2,sysstat \
+    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping,iperf3,openssh-server,mdadm,lvm2,sysstat,drbd-utils,xfsprogs,btrfs-progs \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt=path-exclude='/usr/share/man/*' --dpkgopt=path-exclude='/usr/share/doc/*' --dpkgopt=path-exclude='/usr/share/locale/*' \
     --customize-hook='mkdir -p "$1/usr/lib/modules" "$1/opt/linerate" "$1/usr/local/lib/linerate-vm"' \

@@ -31,6 +31,7 @@ pub fn explain(record: &DiskWatch) -> Vec<Finding> {
         findings.extend(busiest(record));
     }
     findings.extend(accounts(&record.devices).iter().filter_map(factor));
+    findings.extend(crate::replication::alone(record));
     findings.sort_by_key(crate::rank);
     findings
 }

@@ -4,7 +4,8 @@
 //! one finding and no alarm: a false alarm is the worst fault of a rule. Where the peer or the
 //! kernel does not say enough, the answer is `cannot-tell`, with the reason and with what would
 //! decide it. Thresholds stand as constants in the rules' files, each with its reason. [`transcript`] says the
-//! same of what other tools printed, and of the connections in a packet capture.
+//! same of what other tools printed, and of the connections in a packet capture; [`replication`] of the records of both
+//! ends of a device that DRBD replicates.
 //!
 //! What it is not: it touches no host, runs no second test and guesses no cause that the record
 //! does not show. A finding's `next` names the run that would confirm or refute it. What a path should give is
@@ -38,6 +39,7 @@ pub mod expect;
 mod facts;
 mod phrases;
 pub mod probe;
+pub mod replication;
 mod rules;
 pub mod transcript;
 mod words;

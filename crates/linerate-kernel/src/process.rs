@@ -5,7 +5,7 @@
     reason = "daemon, localtime_r and strftime are C; a child runs code before its program"
 )]
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -160,6 +160,19 @@ pub fn spawn_detached(command: &mut Command, kept: Option<BorrowedFd<'_>>) -> io
     // SAFETY: between fork and exec only system calls are made, nothing is allocated.
     unsafe { command.pre_exec(detach) };
     command.spawn()
+}
+
+/// `PATH`, and behind it where an administrator's programs are: without one, or with an empty one, these alone.
+pub fn search_path() -> OsString {
+    const ADMINISTRATORS: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
+    match std::env::var_os("PATH").filter(|path| !path.is_empty()) {
+        Some(mut path) => {
+            path.push(":");
+            path.push(ADMINISTRATORS);
+            path
+        }
+        None => ADMINISTRATORS.into(),
+    }
 }
 
 /// Sends a signal to a process group, whose number is that of its first process. It must not have been waited for yet:

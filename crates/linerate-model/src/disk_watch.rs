@@ -11,6 +11,7 @@ use crate::observation::Ended;
 use crate::plain_text::PlainText;
 use crate::record::{HostFacts, Kind, Note, Software};
 use crate::series::Series;
+use crate::storage::Replication;
 use crate::units::Nanos;
 
 /// A whole record, as it is kept in a file.
@@ -39,6 +40,9 @@ pub struct DiskWatch {
     pub places: Vec<DiskPlace>,
     /// The devices, in the order of their numbers, with all that is below them.
     pub devices: Vec<WatchedDevice>,
+    /// What DRBD said meanwhile; absent = no device of it was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replication: Option<Replication>,
     /// Processes that read or wrote, most first.
     #[serde(default)]
     pub users: Vec<DiskUser>,

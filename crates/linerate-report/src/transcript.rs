@@ -26,7 +26,7 @@ pub fn report(reading: &Reading) -> String {
     }
     if !reading.together.is_empty() {
         page.gap();
-        page.line("All transcripts together");
+        page.line("All inputs together");
         page.gap();
         findings(&mut page, &reading.together, Some("Together"));
     }

@@ -411,6 +411,7 @@ impl<'a> Watcher<'a> {
             end_ns: self.read_at,
             places: self.places,
             devices: devices.collect(),
+            replication: None,
             unreadable_users: self.users.unreadable,
             users: self.users.most(),
             sampling: self.sampling,

@@ -68,6 +68,7 @@ pub fn record(devices: Vec<WatchedDevice>) -> DiskWatch {
         end_ns: Nanos::from_millis(10_000),
         places: Vec::new(),
         devices,
+        replication: None,
         users: Vec::new(),
         unreadable_users: 0,
         sampling: DiskSampling::default(),

@@ -3,10 +3,12 @@
 use std::io::Read;
 use std::path::PathBuf;
 
+use linerate_explain::replication;
 use linerate_explain::transcript::explain;
+use linerate_model::record::Kind;
 use linerate_model::transcript::Transcript;
 use linerate_readers::{MOST_BYTES, capture, read};
-use linerate_report::transcript;
+use linerate_report::{disk_watch, observation, record, transcript};
 
 use crate::action::Failure;
 use crate::arguments::{ExplainArguments, Format};
@@ -21,6 +23,7 @@ const PIECE: u64 = 1 << 20;
 /// Reads every input, then says what each shows and what they show together.
 pub(crate) fn run(arguments: &ExplainArguments, printer: &mut Printer) -> Result<(), Failure> {
     let mut transcripts: Vec<Transcript> = Vec::new();
+    let (mut watched, mut observed) = (Vec::new(), Vec::new());
     for input in arguments.inputs() {
         let (name, mut source) = open(input)?;
         let mut bytes = Vec::new();
@@ -45,14 +48,21 @@ pub(crate) fn run(arguments: &ExplainArguments, printer: &mut Printer) -> Result
             .map_err(|error| cannot(&error))?;
         if is_record(&bytes) {
             show::show(&name, &bytes, Format::of(arguments.json), printer)?;
+            match record::kind_of(&bytes) {
+                Some(Kind::DiskWatch) => watched.extend(disk_watch::from_json(&bytes)),
+                Some(Kind::Observation) => observed.extend(observation::from_json(&bytes)),
+                _ => {}
+            }
             continue;
         }
         transcripts.push(read(&name, &bytes).map_err(|error| Failure::File(error.to_string()))?);
     }
-    if transcripts.is_empty() {
+    let mut reading = explain(transcripts, arguments.given());
+    let together = replication::together(&watched, &observed, &reading.given);
+    reading.together.extend(together);
+    if reading.transcripts.is_empty() && reading.together.is_empty() {
         return Ok(());
     }
-    let reading = explain(transcripts, arguments.given());
     if arguments.json {
         printer.json(&transcript::document(&reading))?;
     } else {

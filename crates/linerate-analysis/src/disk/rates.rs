@@ -149,13 +149,16 @@ impl DiskRates {
         Self::during(watched, Nanos(*at.first()?), Nanos(*at.last()?))
     }
 
-    /// Between two instants at which there are samples; `None` where there are none.
+    /// Between the first and the last sample of a time; `None` where it has not two.
     pub fn during(watched: &WatchedDevice, from: Nanos, until: Nanos) -> Option<Self> {
         let at = watched.samples.at_ns();
-        let [first, last] = [from, until].map(|instant| at.binary_search(&instant.0).ok());
+        let first = at.partition_point(|instant| *instant < from.0);
+        let last = at
+            .partition_point(|instant| *instant <= until.0)
+            .checked_sub(1)?;
+        let span = Nanos(at.get(last)?.checked_sub(*at.get(first)?)?);
         let rows = DiskTotals::rows(&watched.samples);
-        let (before, now) = (rows.get(first?)?, rows.get(last?)?);
-        Self::between(before, now, Nanos(until.since(from).0))
+        Self::between(rows.get(first)?, rows.get(last)?, span)
     }
 
     /// Those of each interval between two samples.

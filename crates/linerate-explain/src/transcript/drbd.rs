@@ -12,8 +12,9 @@ use linerate_model::transcript::{Given, Part, Transcript};
 use linerate_model::units::{Bytes, grouped, whole};
 
 use super::drbd_advice::{NOBODY, Volumes, advice, first_sync, split_brain};
-use super::drbd_limit::{self as limits, Seen, kib};
 use crate::draft::Draft;
+use crate::replication::are_of_one_resource;
+use crate::replication::limit::{self as limits, Seen, kib};
 
 /// DRBD 8.4's default of `c-max-rate`, KiB/s.
 const DEFAULT_RATE: f64 = 102_400.0;
@@ -235,6 +236,11 @@ fn seen(device: &Drbd, sync: &DrbdSync, given: &Given) -> Seen {
         want: sync.want_kib_per_second,
         application: device.waiting.application.is_some_and(|count| count > 0),
         link: given.link.map(|link| link.0 as f64 / 8192.0),
+        is_nine: device
+            .version
+            .as_ref()
+            .is_some_and(|version| version.starts_with('9')),
+        ..Seen::default()
     }
 }
 
@@ -355,7 +361,7 @@ fn of_settings(held: &DrbdSettings) -> Finding {
     let most = said(held.max_rate_kib_s, "KiB/s");
     let sentence = match (
         held.plan_ahead_tenths,
-        limits::in_flight(held).zip(held.max_rate_kib_s),
+        limits::in_flight(held, &Seen::default()).zip(held.max_rate_kib_s),
     ) {
         (Some(0.0), _) => format!(
             "Resource {name}{protocol}: c-plan-ahead is 0, so a resynchronisation asks for resync-rate ({}) and nothing adapts it",
@@ -365,7 +371,7 @@ fn of_settings(held: &DrbdSettings) -> Finding {
             "Resource {name}{protocol}: a resynchronisation keeps {} KiB in flight ({}) up to {most} (c-max-rate), which \
              it reaches only while a request takes at most {:.1} ms; beside an application it goes down to {} (c-min-rate)",
             kib(fill),
-            limits::bound(held),
+            limits::bound(held, &Seen::default()),
             fill / cap * 1000.0,
             said(held.min_rate_kib_s, "KiB/s"),
         ),
@@ -393,7 +399,7 @@ pub(super) fn measured(all: &[DrbdMeasured]) -> (String, Vec<Finding>) {
             rate: f64::midpoint(least, most),
             want: one.want_kib_s.map(|[_, most]| most),
             application: one.application_writes,
-            link: None,
+            ..Seen::default()
         };
         let limit = limits::limit(&seen, &one.settings)?;
         Draft::new(
@@ -648,8 +654,6 @@ fn of_ends(
 
 /// Settings of the two ends of one resource that agree on how to synchronise.
 fn are_ends(one: &DrbdSettings, other: &DrbdSettings) -> bool {
-    let [own, peer] = &one.addresses;
-    let mirrored = own.is_some() && other.addresses == [peer.clone(), own.clone()];
     let rates = |held: &DrbdSettings| {
         [
             held.plan_ahead_tenths,
@@ -660,5 +664,5 @@ fn are_ends(one: &DrbdSettings, other: &DrbdSettings) -> bool {
             held.max_buffers,
         ]
     };
-    mirrored && one.resource == other.resource && rates(one) == rates(other)
+    are_of_one_resource(one, other) && rates(one) == rates(other)
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plain_text::PlainText;
 use crate::transcript::Printed;
+use crate::units::Nanos;
 
 /// An enum of the names that a tool prints; what is none of them is kept as it was printed.
 macro_rules! named {
@@ -376,4 +377,23 @@ pub struct DrbdGeneration {
     pub flags: Vec<bool>,
     /// Whether the activity log has to be applied first (`need apply-al`).
     pub needs_activity_log: bool,
+}
+
+/// What DRBD said of the devices that it replicates while they were watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replication {
+    /// This end's settings of each volume soon after watching began; empty = they could not be read, and a note of the record says
+    /// why.
+    pub settings: Vec<DrbdSettings>,
+    /// Its states, in order; readings in which nothing was synchronised are left out.
+    pub readings: Vec<ReplicationReading>,
+}
+
+/// The states of devices at an instant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplicationReading {
+    /// Since watching began, ns.
+    pub at_ns: Nanos,
+    /// Those that were being synchronised.
+    pub devices: Vec<Drbd>,
 }

@@ -15,7 +15,8 @@ pub use crash::{
 };
 pub use drbd::{
     ConnectionState, DiskState, Drbd, DrbdChange, DrbdGeneration, DrbdMeasured, DrbdMessage,
-    DrbdMessageKind, DrbdSettings, DrbdStatus, DrbdSync, DrbdWaiting, Paused, Role,
+    DrbdMessageKind, DrbdSettings, DrbdStatus, DrbdSync, DrbdWaiting, Paused, Replication,
+    ReplicationReading, Role,
 };
 pub use gluster::{
     GlusterBrick, GlusterEvent, GlusterHeal, GlusterKind, GlusterLock, GlusterPeer, GlusterState,

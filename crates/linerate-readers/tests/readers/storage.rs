@@ -220,6 +220,39 @@ fn show(own: &str, peer: &str, most: &str) -> String {
 }
 
 #[test]
+fn each_volume_of_a_resource_has_its_own_settings() {
+    // Addresses and buffers are the resource's, wherever they stand.
+    let text = "resource home {\n    _this_host {\n        volume 0 {\n            device minor 1;\n            disk {\n                \
+        c-max-rate 1M; # bytes/second\n            }\n        }\n        volume 1 {\n            device minor 2;\n            disk {\n                \
+        c-max-rate 2M; # bytes/second\n            }\n        }\n        address ipv4 192.0.2.1:7789;\n    }\n    net {\n        max-buffers 40;\n    }\n}\n\
+        resource other {\n    _this_host {\n        volume 0 {\n            device minor 3;\n        }\n    }\n}\n";
+    let read = whole(text);
+    let [Part::DrbdSettings(held)] = &read.parts[..] else {
+        panic!("{:?}", read.parts);
+    };
+    let told: Vec<_> = held
+        .iter()
+        .map(|one| {
+            (
+                one.resource.as_str(),
+                one.minor,
+                one.max_rate_kib_s,
+                one.max_buffers,
+                one.addresses[0].is_some(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("home", Some(1), Some(1024.0), Some(40.0), true),
+            ("home", Some(2), Some(2048.0), Some(40.0), true),
+            ("other", Some(3), None, None, false),
+        ]
+    );
+}
+
+#[test]
 fn a_limit_is_named_with_both_ends_settings_and_only_then() {
     let sync = |cs: &str, behind: &str| {
         whole(&proc_drbd(&format!(

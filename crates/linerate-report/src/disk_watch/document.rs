@@ -21,6 +21,7 @@ pub(super) fn members(view: &DiskWatchView<'_>) -> Map<String, Value> {
         ("findings", value(&view.findings)),
         ("accounts", view.accounts.iter().map(value).collect()),
         ("devices", view.devices.iter().map(device).collect()),
+        ("replication", value(&record.replication)),
         ("users", value(&record.users)),
         ("unreadable_users", value(&record.unreadable_users)),
         ("sampling", value(&record.sampling)),

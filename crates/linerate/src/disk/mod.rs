@@ -1,6 +1,7 @@
 //! `linerate disk`: what block devices do, and how fast they are.
 
 mod probe;
+mod replication;
 mod watch;
 
 use clap::{Args, Subcommand};

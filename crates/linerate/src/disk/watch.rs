@@ -15,6 +15,8 @@ use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns, rows};
 use crate::signals;
 
+use super::replication::Watching;
+
 /// Between two samples: the least and the most. The kernel counts busy time in ticks of up to 10 ms.
 const INTERVALS: [Nanos; 2] = [Nanos::from_millis(100), Nanos::from_millis(3_600_000)];
 
@@ -69,7 +71,9 @@ pub(super) fn run(arguments: &DiskWatchArguments, printer: &Printer) -> Result<(
         .map(|path| Keep::open(path, Kept::Record))
         .transpose()?;
     let mut lost = None;
-    let seen = watch::run(&plan, signals.as_fd(), &mut |devices, reading| {
+    let mut replication = Watching::default();
+    let mut seen = watch::run(&plan, signals.as_fd(), &mut |devices, reading| {
+        replication.look(devices, reading.to_ns);
         let shown = match format {
             Format::Json => Ok(()),
             Format::JsonStream => printer.json(&disk_watch::event(devices, reading)),
@@ -87,6 +91,9 @@ pub(super) fn run(arguments: &DiskWatchArguments, printer: &Printer) -> Result<(
         }
     })
     .map_err(|error| Failure::File(error.to_string()))?;
+    let (replication, notes) = replication.finish();
+    seen.replication = replication;
+    seen.notes.extend(notes);
     // What follows is computing: a second Ctrl-C may end it.
     signals::release(&signals, &[signals::INTERRUPT]);
     let kept = keep

@@ -13,16 +13,10 @@ const WATCHED: u32 = 12;
 
 fn machine(disk: &Disk) -> Machine<'_> {
     let mut build = Build::new(System::Small, &[]);
-    build.drives = vec![
-        Drive {
-            mib: 64,
-            iops: None
-        };
-        4
-    ];
+    build.drives = vec![Drive::of(64); 4];
     build.drives.push(Drive {
         mib: 64,
-        iops: Some(120),
+        throttling: "iops-total=120",
     });
     Machine::boot(disk, &build)
 }
@@ -229,6 +223,39 @@ fn logical_volumes_have_their_names_and_what_they_are() {
 }
 
 #[test]
+fn a_replicated_device_is_watched_as_its_disk_is() {
+    let Some(images) = images("a_replicated_device_is_watched_as_its_disk_is") else {
+        return;
+    };
+    let disk = Disk::new(images);
+    let mut machine = machine(&disk);
+    machine.write(
+        "/etc/drbd.d/r0.res",
+        "resource r0 {\n device /dev/drbd0;\n disk /dev/vdc;\n meta-disk internal;\n \
+         on here { address 127.0.0.1:7789; }\n on there { address 127.0.0.1:7790; }\n}",
+    );
+    // The other end is away: what is written goes to this disk alone.
+    machine.ok(
+        "mkdir -p /run/lock; hostname here; modprobe drbd; drbdadm create-md --force r0 2>&1 && drbdadm up r0 2>&1 && \
+         drbdadm primary --force r0 2>&1",
+    );
+    let work = "dd if=/dev/zero of=/dev/drbd0 bs=64k count=640 oflag=direct 2>&1";
+    let (seen, iostat) = watch(&mut machine, "drbd0", work);
+    assert_eq!(
+        device(&seen, "drbd0")["device"]["below"],
+        serde_json::json!(["vdc"])
+    );
+    agree(&seen, &iostat, &["drbd0", "vdc"]);
+    let (factor, expected) = factors(&seen);
+    say(&format!("DRBD: {factor:.3} times, {expected:?} expected"));
+    // Beside the data it writes its activity log and its bitmap.
+    assert!((1.0..1.1).contains(&factor), "{factor} {seen:#}");
+    let notes = seen["notes"].to_string();
+    assert!(!notes.contains("DRBD"), "{notes}");
+    machine.power_off();
+}
+
+#[test]
 fn a_guests_disk_of_120_iops_is_probed_as_one() {
     let Some(images) = images("a_guests_disk_of_120_iops_is_probed_as_one") else {
         return;
@@ -238,7 +265,7 @@ fn a_guests_disk_of_120_iops_is_probed_as_one() {
     // A probe leaves 1 GiB free.
     build.drives = vec![Drive {
         mib: 2048,
-        iops: Some(120),
+        throttling: "iops-total=120",
     }];
     let mut machine = Machine::boot(&disk, &build);
     machine.ok("mkdir /probed && mkfs.ext4 -q /dev/vdc && mount /dev/vdc /probed && sync");

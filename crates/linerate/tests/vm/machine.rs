@@ -57,12 +57,22 @@ pub(crate) enum Model {
     E1000e,
 }
 
-/// An empty disk of its own: `vdc` and those that follow.
+/// A disk of its own, empty at the first boot: `vdc` and those that follow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drive {
     pub(crate) mib: u64,
-    /// Requests a second that QEMU lets pass; absent = all.
-    pub(crate) iops: Option<u32>,
+    /// What QEMU lets pass, as its `throttling` has it: `iops-total=120`, `bps-write=2097152`; empty = all.
+    pub(crate) throttling: &'static str,
+}
+
+impl Drive {
+    /// As fast as it comes.
+    pub(crate) fn of(mib: u64) -> Self {
+        Self {
+            mib,
+            throttling: "",
+        }
+    }
 }
 
 /// What a machine has.
@@ -345,15 +355,21 @@ fn command(disk: &Disk, build: &Build) -> Command {
     }
     for (number, drive) in build.drives.iter().enumerate() {
         let file = disk.file(&format!("drive{number}"));
-        let made = File::create(&file).and_then(|file| file.set_len(drive.mib << 20));
+        // What a machine wrote before its power was cut stays.
+        let opened = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&file);
+        let made = opened.and_then(|file| file.set_len(drive.mib << 20));
         assert!(made.is_ok(), "{}: {made:?}", file.display());
-        let iops = drive
-            .iops
-            .map(|iops| format!(",throttling.iops-total={iops}"));
-        let iops = iops.unwrap_or_default();
+        let throttling = match drive.throttling {
+            "" => String::new(),
+            what => format!(",throttling.{what}"),
+        };
         command.arg("-drive");
         command.arg(format!(
-            "file={},if=virtio,format=raw,cache=unsafe{iops}",
+            "file={},if=virtio,format=raw,cache=unsafe{throttling}",
             file.display()
         ));
     }

@@ -24,6 +24,7 @@ mod persist;
 mod port;
 mod prove;
 mod recipes;
+mod replication;
 mod roll_out;
 mod rollback;
 mod sctp;

@@ -49,13 +49,7 @@ fn storage_is_audited_as_it_is() {
     };
     let disk = Disk::new(images);
     let mut build = Build::new(System::Small, &[]);
-    build.drives = vec![
-        Drive {
-            mib: 64,
-            iops: None
-        };
-        8
-    ];
+    build.drives = vec![Drive::of(64); 8];
     let mut machine = Machine::boot(&disk, &build);
     let as_it_comes = audit(&mut machine);
     assert_eq!(

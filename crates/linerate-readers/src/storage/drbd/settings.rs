@@ -11,6 +11,8 @@ use crate::number::printed;
 pub(super) struct Lines {
     /// Names of the blocks that are open.
     inside: Vec<String>,
+    /// The resource's first volume, by its place among all.
+    first: usize,
 }
 
 /// Blocks within each other at most: resource, host, volume, disk and room for more.
@@ -31,9 +33,12 @@ impl Lines {
                 resource: name.trim_matches('"').into(),
                 ..DrbdSettings::default()
             };
-            match parts.last_mut() {
-                Some(Part::DrbdSettings(all)) => all.push(held),
-                _ => parts.push(Part::DrbdSettings(vec![held])),
+            if !matches!(parts.last(), Some(Part::DrbdSettings(_))) {
+                parts.push(Part::DrbdSettings(Vec::new()));
+            }
+            if let Some(Part::DrbdSettings(all)) = parts.last_mut() {
+                self.first = all.len();
+                all.push(held);
             }
             return true;
         }
@@ -41,9 +46,9 @@ impl Lines {
             self.inside.clear();
             return false;
         };
-        let (Some(held), false) = (all.last_mut(), self.inside.is_empty()) else {
+        if self.inside.is_empty() || self.first >= all.len() {
             return false;
-        };
+        }
         if text.is_empty() || text.starts_with('#') {
             return true;
         }
@@ -67,18 +72,29 @@ impl Lines {
         };
         let value = value.trim();
         let block = self.inside.last().map_or("", String::as_str);
-        match (key, block) {
-            ("address", "_this_host" | "_remote_host") => {
-                held.addresses[usize::from(block == "_remote_host")] = Some(value.into());
+        let minor = value.rsplit_once("minor").map(|(_, minor)| minor.trim());
+        let minor = minor.and_then(|minor| minor.parse().ok());
+        if key == "device" && all.last().is_some_and(|held| held.minor.is_some()) {
+            // A further volume has what its resource said before.
+            all.extend(all.last().cloned());
+        }
+        let is_of_volume = self.inside.iter().any(|block| block.starts_with("volume"));
+        let from = if is_of_volume {
+            all.len() - 1
+        } else {
+            self.first
+        };
+        for held in &mut all[from..] {
+            match (key, block) {
+                ("address", "_this_host" | "_remote_host") => {
+                    held.addresses[usize::from(block == "_remote_host")] = Some(value.into());
+                }
+                ("_this_host" | "_remote_host", _) => {
+                    held.addresses[usize::from(key == "_remote_host")] = Some(value.into());
+                }
+                ("device", _) => held.minor = minor,
+                _ => set(held, key, value),
             }
-            ("_this_host" | "_remote_host", _) => {
-                held.addresses[usize::from(key == "_remote_host")] = Some(value.into());
-            }
-            ("device", _) => {
-                let minor = value.rsplit_once("minor").map(|(_, minor)| minor.trim());
-                held.minor = minor.and_then(|minor| minor.parse().ok());
-            }
-            _ => set(held, key, value),
         }
         true
     }

@@ -9,12 +9,12 @@ use linerate_kernel::clock;
 use linerate_kernel::loop_device::LoopDevice;
 use linerate_kernel::mounts::{ShutdownKind, mount_at, own_mounts, shut_down, unmount_at};
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::process::{ChildSettings, PidFd, spawn_bound};
+use linerate_kernel::process::{ChildSettings, PidFd, search_path, spawn_bound};
 use linerate_kernel::{KernelError, namespace};
 use linerate_model::storage::CrashRun;
 use linerate_model::units::Nanos;
 
-use super::image::{Images, search_path};
+use super::image::Images;
 use super::pattern;
 use super::{Before, Cut, FileSystemKind, How};
 use crate::crash::CrashError;

@@ -1,6 +1,5 @@
 //! An image without a name, with its room reserved.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
@@ -90,13 +89,6 @@ fn copy_data(from: &File, to: &File, size: u64) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Where programs that make file systems are, beside `PATH`: an administrator's shell has them there.
-pub(super) fn search_path() -> OsString {
-    let mut path = std::env::var_os("PATH").unwrap_or_default();
-    path.push(":/usr/sbin:/sbin:/usr/bin:/bin");
-    path
 }
 
 #[cfg(test)]

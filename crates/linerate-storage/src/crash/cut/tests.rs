@@ -186,7 +186,7 @@ fn images_of_file_systems_and_other_sparse_files_are_not_reported() {
         let made = std::process::Command::new(program)
             .args(options)
             .arg(path(kind.name()))
-            .env("PATH", super::image::search_path())
+            .env("PATH", linerate_kernel::process::search_path())
             .output();
         match made {
             Ok(made) => assert!(made.status.success(), "{program}: {made:?}"),
