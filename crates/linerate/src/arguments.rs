@@ -384,7 +384,7 @@ pub(crate) struct ExplainArguments {
     /// What changed between the files, such as 'sysctls'
     #[arg(long, value_name = "WHAT")]
     pub(crate) changed: Option<String>,
-    /// One JSON document
+    /// A JSON document for each saved record, and one for all other inputs
     #[arg(long)]
     pub(crate) json: bool,
 }
