@@ -14,7 +14,7 @@ use linerate_model::units::{Bytes, grouped, whole};
 use super::drbd_advice::{NOBODY, Volumes, advice, first_sync, split_brain};
 use crate::draft::Draft;
 use crate::replication::are_of_one_resource;
-use crate::replication::limit::{self as limits, Seen, kib};
+use crate::replication::limit::{self as limits, Limit, Seen, kib};
 
 /// DRBD 8.4's default of `c-max-rate`, KiB/s.
 const DEFAULT_RATE: f64 = 102_400.0;
@@ -46,7 +46,7 @@ fn nothing(status: &DrbdStatus) -> Finding {
     let nine = |version: &str| !version.starts_with('8') && !version.starts_with('0');
     let is_nine = status.version.as_ref().is_some_and(|one| nine(one));
     let sentence = if status.is_proc && is_nine {
-        "From version 9 on /proc/drbd lists no devices: `drbdsetup status --verbose --statistics` and `drbdsetup show \
+        "From version 9 on /proc/drbd lists no devices: `drbdsetup status --json --verbose --statistics` and `drbdsetup show \
          --show-defaults` print what linerate reads"
             .to_owned()
     } else {
@@ -632,15 +632,32 @@ fn of_ends(
     // Requests of the application wait where it runs.
     seen.application |=
         source.is_some_and(|(device, _)| device.waiting.application.is_some_and(|count| count > 0));
-    let both =
-        held.iter().any(|other| are_ends(own, other)) && source.is_some() && target.is_some();
-    let limit = limits::limit(&seen, own).filter(|_| both);
-    let (severity, what) = match limit {
-        Some(limit) => (Severity::Limit, limits::words(&limit, &seen, own)),
-        None => (
+    let states = source.is_some() && target.is_some();
+    let pair = |other: &&&DrbdSettings| are_of_one_resource(own, other);
+    let missing = match (held.iter().find(pair), states) {
+        (None, true) => Some("the settings of the other end are not in the input"),
+        (_, false) => Some("the state of the other end is not in the input"),
+        (Some(other), true) if !are_ends(own, other) => Some("the settings of the two ends differ"),
+        (Some(_), true) => None,
+    };
+    let limit = limits::limit(&seen, own);
+    let (severity, what) = match (limit, missing) {
+        (Some(limit), None) => {
+            let unseen = match limit {
+                Limit::FillTarget { .. } => {
+                    ". A slow disk or path looks the same in these figures: records of `linerate disk watch` at both ends and of \
+                     `linerate observe` tell them apart"
+                }
+                _ => "",
+            };
+            let words = limits::words(&limit, &seen, own);
+            (Severity::Limit, format!("{words}{unseen}"))
+        }
+        (_, missing) => (
             Severity::Note,
             format!(
-                "one end's settings do not tell what limits it; the candidates are: {}. The settings and the state of both ends tell",
+                "what limits it is not known, as {}; the candidates are: {}",
+                missing.unwrap_or("a setting is missing"),
                 limits::candidates(&seen, Some(own))
             ),
         ),

@@ -133,7 +133,7 @@ fn proc_drbd_of_three_versions_is_read() {
         "version: 9.1.13 (api:2/proto:110-121)\nGIT-hash: 5 build by x@y, 2023-01-01\nTransports (api:18): tcp (9.1.13) lb-tcp (9.1.13)\n",
         &[
             "DRBD 9.1.13: 0 device(s)",
-            "`drbdsetup status --verbose --statistics`",
+            "`drbdsetup status --json --verbose --statistics`",
             "! No resource",
         ],
     );
@@ -220,6 +220,29 @@ fn show(own: &str, peer: &str, most: &str) -> String {
 }
 
 #[test]
+fn nodes_that_are_out_for_one_reason_are_one_finding() {
+    let heading = "NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON              \n";
+    let row = |name: &str, reason: &str| {
+        format!(
+            "{name:<11}    1     main*     drained 1       1:1:1    100        0      1   (null) {reason:<20}\n"
+        )
+    };
+    let text = format!(
+        "{heading}{}{}{}",
+        row("n1", "HDFS mount lost"),
+        row("n2", "admin: fan"),
+        row("n3", "HDFS mount lost")
+    );
+    says(
+        &text,
+        &[
+            "2 nodes of partition main are drained, reason \"HDFS mount lost\" (n1,n3)",
+            "1 node of partition main is drained, reason \"admin: fan\" (n2)",
+        ],
+    );
+}
+
+#[test]
 fn each_volume_of_a_resource_has_its_own_settings() {
     // Addresses and buffers are the resource's, wherever they stand.
     let text = "resource home {\n    _this_host {\n        volume 0 {\n            device minor 1;\n            disk {\n                \
@@ -273,7 +296,7 @@ fn a_limit_is_named_with_both_ends_settings_and_only_then() {
     };
     let (a, b) = ("192.0.2.1", "192.0.2.2");
     let one = said_of(vec![source(), whole(&show(a, b, "4096k"))]);
-    assert!(one.contains("one end's settings do not tell what limits it; the candidates are: c-max-rate (4,096 KiB/s, 96 % reached); c-fill-target (1,024 KiB, if a request takes 259.9 ms)"), "{one}");
+    assert!(one.contains("what limits it is not known, as the state of the other end is not in the input; the candidates are: c-max-rate (4,096 KiB/s, 96 % reached); c-fill-target (1,024 KiB, if a request takes 259.9 ms)"), "{one}");
     assert!(!one.contains("limits it:"), "{one}");
     let both = said_of(vec![
         source(),

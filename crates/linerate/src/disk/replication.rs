@@ -106,7 +106,7 @@ impl Watching {
         };
         if let Some(version) = self.version.filter(|_| !self.lists_devices) {
             note(format!(
-                "DRBD {version} lists no devices in {STATES}: what `drbdsetup status --verbose --statistics` and `drbdsetup show \
+                "DRBD {version} lists no devices in {STATES}: what `drbdsetup status --json --verbose --statistics` and `drbdsetup show \
                  --show-defaults` print at both ends tells `linerate explain` what limits a resynchronisation"
             ));
         }
