@@ -35,16 +35,16 @@ seeds:
 # Guests of QEMU, with or without KVM: audits, settings kept over a boot, rollbacks. Ten minutes at most; where
 # QEMU or Debian's kernels cannot be had, each test is skipped and says why. What measures runs alone.
 test-vm: vm-deps
-	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=2 --skip netem::
-	cargo test --locked --profile fast -p linerate --test vm -- netem::
+	cargo test --locked --profile fast --workspace --test vm -- --test-threads=2 --skip netem::
+	cargo test --locked --profile fast --workspace --test vm -- netem::
 
 # Those with eight guests on one network, each with an sshd: a quarter of an hour on two CPUs without KVM.
 test-vm-fleet: vm-deps
-	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1 --include-ignored --nocapture fleet:: roll_out::
+	cargo test --locked --profile fast --workspace --test vm -- --test-threads=1 --include-ignored --nocapture fleet:: roll_out::
 
 # The whole matrix of them.
 test-vm-matrix: vm-deps
-	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1 --include-ignored --nocapture
+	cargo test --locked --profile fast --workspace --test vm -- --test-threads=1 --include-ignored --nocapture
 
 # Runs all scenarios and holds the findings against what they expect: tens of minutes.
 # RUNS=3 runs each with three seeds, SEEDS_FROM=100 with others, KEEP=folder keeps the runs.
@@ -105,7 +105,7 @@ transfer-cases:
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --locked --all-targets --profile fast -- -D warnings
-	cargo clippy --locked --profile fast -p linerate --test vm -- -D warnings
+	cargo clippy --locked --profile fast --workspace --test vm -- -D warnings
 	$(FUZZ_CRATE) cargo fmt --check
 	$(FUZZ_CRATE) cargo clippy --all-targets $(FUZZ_FLAGS) -- -D warnings
 	scripts/deny.sh
