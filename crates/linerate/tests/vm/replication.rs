@@ -11,7 +11,7 @@ const MIB: u64 = 640;
 /// How long it is watched, s.
 const WATCHED: u32 = 12;
 /// A machine that is busy with something else makes guests slower than what limits them.
-const ATTEMPTS: u32 = 2;
+const ATTEMPTS: u32 = 3;
 
 /// What limits a synchronisation, and how that is made.
 struct Case {
