@@ -19,7 +19,7 @@ use linerate_model::disk_watch::{
 use linerate_model::observation::Ended;
 use linerate_model::plain_text::PlainText;
 use linerate_model::record::{Kind, Note, SCHEMA_VERSION, Software};
-use linerate_model::series::Series;
+use linerate_model::series::{Series, every_second};
 use linerate_model::units::Nanos;
 
 use crate::StorageError;
@@ -424,15 +424,6 @@ fn is_copying(kind: &BlockKind) -> bool {
     matches!(kind, BlockKind::Md { doing: Some(_), .. })
 }
 
-/// The first row and every second one after it.
-fn every_second<T>(rows: &mut Vec<T>) {
-    let mut row = 0_usize;
-    rows.retain(|_| {
-        row += 1;
-        row % 2 == 1
-    });
-}
-
 /// Columns of which every row has a value; none where the kernel counted nothing.
 fn series(at_ns: &[u64], rows: &[DiskTotals], counted: bool) -> Series {
     if !counted {
@@ -538,12 +529,5 @@ mod tests {
         // CPU time, so that other programs do not count: at one reading a second, a hundredth of a core.
         let each = seen.sampling.cpu_ns / seen.sampling.readings;
         assert!(each < 10_000_000, "{each} ns");
-    }
-
-    #[test]
-    fn memory_is_bounded_by_keeping_every_second_sample() {
-        let mut rows: Vec<u64> = (0..7).collect();
-        every_second(&mut rows);
-        assert_eq!(rows, [0, 2, 4, 6]);
     }
 }

@@ -11,6 +11,7 @@ use linerate_analysis::precision::{self, Looks};
 use linerate_analysis::statistics::Plateau;
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::Flow;
+use linerate_model::series::every_second;
 use linerate_model::units::Nanos;
 use linerate_wire::extension::Received;
 
@@ -190,15 +191,8 @@ impl Followed {
     }
 
     fn halve(&mut self) {
-        let keep = |values: &mut Vec<u64>| {
-            let mut index = 0;
-            values.retain(|_| {
-                index += 1;
-                index % 2 == 1
-            });
-        };
-        keep(&mut self.at_ns);
-        keep(&mut self.bytes);
+        every_second(&mut self.at_ns);
+        every_second(&mut self.bytes);
     }
 }
 

@@ -8,6 +8,7 @@ use linerate_kernel::clock;
 use linerate_kernel::process::{self, ChildSettings};
 use linerate_model::block::{BlockDevice, BlockKind};
 use linerate_model::record::Note;
+use linerate_model::series::every_second;
 use linerate_model::storage::{Drbd, DrbdSettings, Replication, ReplicationReading};
 use linerate_model::transcript::Part;
 use linerate_model::units::Nanos;
@@ -82,11 +83,7 @@ impl Watching {
             devices: moving,
         });
         if self.rows > MOST && self.readings.len() > 1 {
-            let mut number = 0_usize;
-            self.readings.retain(|_| {
-                number += 1;
-                number % 2 == 1
-            });
+            every_second(&mut self.readings);
             self.rows = self.readings.iter().map(|one| one.devices.len()).sum();
             self.every = self.every.saturating_mul(2);
         }
