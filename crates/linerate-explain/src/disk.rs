@@ -128,20 +128,8 @@ fn lowest<'a, T>(
         .map(|(watched, _)| &watched.device.name)
         .collect();
     let is_above = |watched: &WatchedDevice| {
-        let mut open: Vec<&PlainText> = watched.device.below.iter().collect();
-        let mut seen: Vec<&PlainText> = Vec::new();
-        while let Some(name) = open.pop() {
-            if names.contains(&name) {
-                return true;
-            }
-            if !seen.contains(&name) {
-                seen.push(name);
-                let mut all = record.devices.iter();
-                let below = all.find(|one| one.device.name == *name);
-                open.extend(below.into_iter().flat_map(|one| one.device.below.iter()));
-            }
-        }
-        false
+        let below = record.below(&watched.device);
+        below.iter().any(|name| names.contains(name))
     };
     let above: Vec<bool> = shown.iter().map(|(watched, _)| is_above(watched)).collect();
     let each = shown.into_iter().zip(above);

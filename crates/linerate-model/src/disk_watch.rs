@@ -56,6 +56,28 @@ pub struct DiskWatch {
     pub notes: Vec<Note>,
 }
 
+impl DiskWatch {
+    /// Names of what stands below a device at any depth, each once; also of devices that were not watched.
+    pub fn below<'a>(&'a self, device: &'a BlockDevice) -> Vec<&'a PlainText> {
+        let mut open: Vec<&PlainText> = device.below.iter().collect();
+        let mut names: Vec<&PlainText> = Vec::new();
+        while let Some(name) = open.pop() {
+            if !names.contains(&name) {
+                names.push(name);
+                let below = self.device(name);
+                open.extend(below.into_iter().flat_map(|one| &one.device.below));
+            }
+        }
+        names
+    }
+
+    /// The watched device of this name.
+    pub fn device(&self, name: &str) -> Option<&WatchedDevice> {
+        let mut all = self.devices.iter();
+        all.find(|one| one.device.name == *name)
+    }
+}
+
 /// What to watch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -13,7 +13,6 @@ use linerate_analysis::time_budget::Class;
 use linerate_model::disk_watch::{DiskWatch, WatchedDevice};
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::observation::{Connection, Observation};
-use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{ConnectionState, Drbd, DrbdSettings};
 use linerate_model::transcript::Given;
 use linerate_model::units::Nanos;
@@ -144,9 +143,7 @@ fn end<'a>(record: &'a DiskWatch, settings: &'a DrbdSettings) -> Option<End<'a>>
         .filter(|(_, device)| device.waiting.application.is_some_and(|count| count > 0));
     let often = waits.count() * 2 > states.len();
     let host = record.host.hostname.as_deref().unwrap_or("a host");
-    let name = format!("drbd{number}");
-    let mut all = record.devices.iter();
-    let replicated = all.find(|one| one.device.name == *name);
+    let replicated = record.device(&format!("drbd{number}"));
     let used = replicated.and_then(|one| DiskRates::during(one, from, until));
     Some(End {
         record,
@@ -202,18 +199,10 @@ fn slow_disk(
     [from, until]: [Nanos; 2],
     (end, host): (&'static str, &str),
 ) -> Result<Option<SlowDisk>, NotWatched> {
-    let mut open: Vec<&PlainText> = replicated.device.below.iter().collect();
-    let mut seen: Vec<&PlainText> = Vec::new();
     let mut slow: Option<SlowDisk> = None;
     let mut leaves = 0;
-    while let Some(name) = open.pop() {
-        if seen.contains(&name) {
-            continue;
-        }
-        seen.push(name);
-        let mut all = record.devices.iter();
-        let one = all.find(|one| one.device.name == *name).ok_or(NotWatched)?;
-        open.extend(&one.device.below);
+    for name in record.below(&replicated.device) {
+        let one = record.device(name).ok_or(NotWatched)?;
         if !one.device.below.is_empty() {
             continue;
         }
