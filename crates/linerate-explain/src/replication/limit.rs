@@ -7,6 +7,7 @@
 //! waits and the rate is above `c-min-rate` (`drbd_rs_c_min_rate_throttle`).
 
 use linerate_model::storage::DrbdSettings;
+use linerate_model::transcript::Given;
 use linerate_model::units::{Bytes, grouped, whole};
 
 /// From this share on a cap is reached: the measured ones were 96 and 97 %.
@@ -44,13 +45,6 @@ pub(crate) struct Seen {
     pub(crate) is_nine: bool,
 }
 
-impl SlowDisk {
-    /// How long a request took, by Little's law, s.
-    fn request_s(&self) -> f64 {
-        self.queue / self.did[0].max(f64::MIN_POSITIVE)
-    }
-}
-
 /// A disk that always had requests waiting.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SlowDisk {
@@ -64,6 +58,13 @@ pub(crate) struct SlowDisk {
     pub(crate) queue: f64,
     /// What it did, requests/s and byte/s.
     pub(crate) did: [f64; 2],
+}
+
+impl SlowDisk {
+    /// How long a request took, by Little's law, s.
+    fn request_s(&self) -> f64 {
+        self.queue / self.did[0].max(f64::MIN_POSITIVE)
+    }
 }
 
 /// The limit, and what would limit next.
@@ -112,12 +113,12 @@ pub(crate) fn limit(seen: &Seen, settings: &DrbdSettings) -> Option<Limit> {
         fixed
     };
     let fill_kib = in_flight(settings, seen);
-    if let Some(disk) = seen.disk.as_ref().filter(|disk| {
-        let turnaround = fill_kib
-            .filter(|_| adapts && rate > 0.0)
-            .map(|fill| fill / rate);
+    let turnaround = fill_kib.filter(|_| adapts && rate > 0.0);
+    let turnaround = turnaround.map(|fill| fill / rate);
+    let is_long = |disk: &&SlowDisk| {
         turnaround.is_none_or(|turnaround| disk.request_s() >= LONG * turnaround)
-    }) {
+    };
+    if let Some(disk) = seen.disk.as_ref().filter(is_long) {
         return Some(Limit::Disk(disk.clone()));
     }
     if let Some(link) = positive(seen.link).filter(|link| rate >= LINK * link) {
@@ -176,6 +177,11 @@ pub(crate) fn bound(settings: &DrbdSettings, seen: &Seen) -> &'static str {
     } else {
         "max-buffers"
     }
+}
+
+/// What the link carries as it was given, KiB/s.
+pub(crate) fn link(given: &Given) -> Option<f64> {
+    given.link.map(|link| link.0 as f64 / 8192.0)
 }
 
 /// Whole KiB or KiB/s.

@@ -6,6 +6,8 @@
 
 pub(crate) mod limit;
 
+use std::fmt::Write as _;
+
 use linerate_analysis::disk::DiskRates;
 use linerate_analysis::evidence::Evidence;
 use linerate_analysis::statistics::median;
@@ -124,8 +126,7 @@ fn end<'a>(record: &'a DiskWatch, settings: &'a DrbdSettings) -> Option<End<'a>>
         .filter_map(|reading| {
             let mut devices = reading.devices.iter();
             let device = devices.find(|device| device.name == *number)?;
-            let moves = device.sync.is_some_and(|sync| !sync.verifies);
-            moves.then_some((reading.at_ns, device))
+            device.copying().map(|_| (reading.at_ns, device))
         })
         .collect();
     let (from, until) = (states.first()?.0, states.last()?.0);
@@ -150,10 +151,7 @@ fn end<'a>(record: &'a DiskWatch, settings: &'a DrbdSettings) -> Option<End<'a>>
         settings,
         host,
         minor,
-        is_nine: last
-            .version
-            .as_ref()
-            .is_some_and(|version| version.starts_with('9')),
+        is_nine: last.is_nine(),
         is_source,
         rate: median(&rates(&states))?,
         want: median(&asked.collect::<Vec<_>>()),
@@ -244,7 +242,7 @@ fn of_both([source, target]: [&End<'_>; 2], connections: &[Observation], given: 
         rate: target.rate,
         want: target.want,
         application: source.application || target.application,
-        link: given.link.map(|link| link.0 as f64 / 8192.0),
+        link: limit::link(given),
         disk: disks
             .max_by(|one, other| one.queue.total_cmp(&other.queue))
             .cloned(),
@@ -263,19 +261,22 @@ fn of_both([source, target]: [&End<'_>; 2], connections: &[Observation], given: 
         );
         return finding(target, &between, Severity::Note, &words);
     };
-    let words = limit::words(&found, &seen, &settings);
-    // These two are what remains.
-    if matches!(found, Limit::FillTarget { .. } | Limit::Answer(_)) && !unknown.is_empty() {
-        let words = format!(
-            "{words}. But {} may be the limit as well: not watched (`linerate disk watch` at both ends, `linerate observe` of \
+    let mut words = limit::words(&found, &seen, &settings);
+    // What remains where nothing else shows: only if all was watched.
+    let remains = matches!(found, Limit::FillTarget { .. } | Limit::Answer(_));
+    let may_be_other = remains && !unknown.is_empty();
+    if may_be_other {
+        let _ = write!(
+            words,
+            ". But {} may be the limit as well: not watched (`linerate disk watch` at both ends, `linerate observe` of \
              the connection)",
             unknown.join(" or ")
         );
-        return finding(target, &between, Severity::Note, &words);
     }
-    let severity = match found {
-        Limit::Answer(_) => Severity::Note,
-        _ => Severity::Limit,
+    let severity = if may_be_other || matches!(found, Limit::Answer(_)) {
+        Severity::Note
+    } else {
+        Severity::Limit
     };
     finding(target, &between, severity, &words)
 }

@@ -235,11 +235,8 @@ fn seen(device: &Drbd, sync: &DrbdSync, given: &Given) -> Seen {
         rate: sync.kib_per_second.unwrap_or(0.0),
         want: sync.want_kib_per_second,
         application: device.waiting.application.is_some_and(|count| count > 0),
-        link: given.link.map(|link| link.0 as f64 / 8192.0),
-        is_nine: device
-            .version
-            .as_ref()
-            .is_some_and(|version| version.starts_with('9')),
+        link: limits::link(given),
+        is_nine: device.is_nine(),
         ..Seen::default()
     }
 }
@@ -578,8 +575,8 @@ pub(super) fn together(transcripts: &[Transcript], given: &Given) -> Vec<Finding
     });
     let syncs = devices
         .flatten()
-        .filter_map(|device| Some((device, device.sync.as_ref()?)))
-        .filter(|(_, sync)| !sync.verifies && sync.kib_per_second.is_some_and(|rate| rate > 0.0));
+        .filter_map(|device| Some((device, device.copying()?)))
+        .filter(|(_, sync)| sync.kib_per_second.is_some_and(|rate| rate > 0.0));
     let minors = minors(&held);
     // Source and target of each resource.
     let mut ends: BTreeMap<&str, [Option<Syncing<'_>>; 2]> = BTreeMap::new();

@@ -244,6 +244,19 @@ pub struct Drbd {
     pub sync: Option<DrbdSync>,
 }
 
+impl Drbd {
+    /// The synchronisation, where blocks are being copied and not only compared.
+    pub fn copying(&self) -> Option<&DrbdSync> {
+        self.sync.as_ref().filter(|sync| !sync.verifies)
+    }
+
+    /// Whether the module is version 9, where its version is printed.
+    pub fn is_nine(&self) -> bool {
+        let version = self.version.as_ref();
+        version.is_some_and(|version| version.starts_with('9'))
+    }
+}
+
 /// `/proc/drbd` or drbdsetup's status, or what `drbdsetup events2` printed, folded into the last state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DrbdStatus {

@@ -72,7 +72,7 @@ impl Watching {
             self.version = status.version.map(|version| version.to_string());
             self.lists_devices |= !status.devices.is_empty();
             let devices = status.devices.into_iter();
-            moving.extend(devices.filter(|one| one.sync.is_some_and(|sync| !sync.verifies)));
+            moving.extend(devices.filter(|one| one.copying().is_some()));
         }
         if moving.is_empty() {
             return;
