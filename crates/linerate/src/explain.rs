@@ -5,15 +5,14 @@ use std::path::PathBuf;
 
 use linerate_explain::replication;
 use linerate_explain::transcript::explain;
-use linerate_model::record::Kind;
 use linerate_model::transcript::Transcript;
 use linerate_readers::{MOST_BYTES, capture, read};
-use linerate_report::{disk_watch, observation, record, transcript};
+use linerate_report::transcript;
 
 use crate::action::Failure;
 use crate::arguments::{ExplainArguments, Format};
 use crate::printer::Printer;
-use crate::show;
+use crate::show::{self, Shown};
 
 /// What tells a packet capture from text, bytes.
 const HEAD: u64 = 4;
@@ -47,11 +46,10 @@ pub(crate) fn run(arguments: &ExplainArguments, printer: &mut Printer) -> Result
         take(&mut source, &mut bytes, MOST_BYTES as u64 + 1 - HEAD)
             .map_err(|error| cannot(&error))?;
         if is_record(&bytes) {
-            show::show(&name, &bytes, Format::of(arguments.json), printer)?;
-            match record::kind_of(&bytes) {
-                Some(Kind::DiskWatch) => watched.extend(disk_watch::from_json(&bytes)),
-                Some(Kind::Observation) => observed.extend(observation::from_json(&bytes)),
-                _ => {}
+            match show::show(&name, &bytes, Format::of(arguments.json), printer)? {
+                Shown::Disks(record) => watched.push(record),
+                Shown::Connections(record) => observed.push(record),
+                Shown::Test => {}
             }
             continue;
         }

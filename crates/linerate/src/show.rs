@@ -4,6 +4,8 @@ use std::path::Path;
 
 use linerate_analysis::evidence::Evidence;
 use linerate_model::bounds::MAX_RECORD_BYTES;
+use linerate_model::disk_watch::DiskWatch;
+use linerate_model::observation::Observation;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::{disk_watch, observation, record};
 
@@ -26,12 +28,8 @@ pub(crate) fn run(arguments: &ShowArguments, printer: &mut Printer) -> Result<()
     };
     if let Some(kind) = other {
         arguments.files.refuse(kind)?;
-        return show(
-            &arguments.file.display().to_string(),
-            &bytes,
-            format,
-            printer,
-        );
+        let name = arguments.file.display().to_string();
+        return show(&name, &bytes, format, printer).map(drop);
     }
     let run = parsed(&arguments.file, &bytes)?;
     let mut files = OpenFiles::open(&arguments.files, Some(&arguments.file))?;
@@ -51,22 +49,31 @@ fn parsed(file: &Path, bytes: &[u8]) -> Result<RunRecord, Failure> {
     record::from_json(bytes).map_err(|error| Failure::File(format!("{}: {error}", file.display())))
 }
 
+/// What was shown, for those who say more of several.
+pub(crate) enum Shown {
+    Test,
+    Connections(Observation),
+    Disks(DiskWatch),
+}
+
 /// Shows a record of any kind.
 pub(crate) fn show(
     name: &str,
     bytes: &[u8],
     format: Format,
     printer: &Printer,
-) -> Result<(), Failure> {
+) -> Result<Shown, Failure> {
     let unreadable =
         |error: linerate_model::record::RecordError| Failure::File(format!("{name}: {error}"));
     if record::kind_of(bytes) == Some(Kind::Observation) {
         let seen = observation::from_json(bytes).map_err(unreadable)?;
-        return observe::show(&seen, format, printer);
+        observe::show(&seen, format, printer)?;
+        return Ok(Shown::Connections(seen));
     }
     if record::kind_of(bytes) == Some(Kind::DiskWatch) {
         let seen = disk_watch::from_json(bytes).map_err(unreadable)?;
-        return disk::show(&seen, format, printer);
+        disk::show(&seen, format, printer)?;
+        return Ok(Shown::Disks(seen));
     }
     let run: RunRecord = record::from_json(bytes).map_err(unreadable)?;
     test::print(
@@ -75,5 +82,6 @@ pub(crate) fn show(
         format,
         false,
         printer,
-    )
+    )?;
+    Ok(Shown::Test)
 }
