@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::images::images;
 use crate::machine::{Build, Disk, Drive, Machine, System};
+use crate::replication::resource;
 use crate::say;
 
 /// A machine that is busy with something else makes a guest's disk slower than it was made.
@@ -229,11 +230,8 @@ fn a_replicated_device_is_watched_as_its_disk_is() {
     };
     let disk = Disk::new(images);
     let mut machine = machine(&disk);
-    machine.write(
-        "/etc/drbd.d/r0.res",
-        "resource r0 {\n device /dev/drbd0;\n disk /dev/vdc;\n meta-disk internal;\n \
-         on here { address 127.0.0.1:7789; }\n on there { address 127.0.0.1:7790; }\n}",
-    );
+    let hosts = [("here", "127.0.0.1:7789"), ("there", "127.0.0.1:7790")];
+    machine.write("/etc/drbd.d/r0.res", &resource("r0", 0, "vdc", hosts));
     // The other end is away: what is written goes to this disk alone.
     machine.ok(
         "mkdir -p /run/lock; hostname here; modprobe drbd; drbdadm create-md --force r0 2>&1 && drbdadm up r0 2>&1 && \

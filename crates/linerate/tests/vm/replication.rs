@@ -104,16 +104,19 @@ fn guests(disks: &[Disk; 2]) -> [Machine<'_>; 2] {
         machine.ok(&format!(
             "mkdir -p /run/lock; hostname n{number}; ip address add 10.0.0.{number}/24 dev eth0; ip link set eth0 up; modprobe drbd"
         ));
-        machine.write("/etc/drbd.d/r0.res", &resource("r0", 0, "vdc", 7789));
-        machine.write("/etc/drbd.d/r1.res", &resource("r1", 1, "vdd", 7790));
+        let first = [("n1", "10.0.0.1:7789"), ("n2", "10.0.0.2:7789")];
+        let second = [("n1", "10.0.0.1:7790"), ("n2", "10.0.0.2:7790")];
+        machine.write("/etc/drbd.d/r0.res", &resource("r0", 0, "vdc", first));
+        machine.write("/etc/drbd.d/r1.res", &resource("r1", 1, "vdd", second));
         machine
     })
 }
 
-fn resource(name: &str, minor: u8, disk: &str, port: u16) -> String {
+/// A resource's file: its device's number, its disk, and the address and port of each host by name.
+pub(crate) fn resource(name: &str, minor: u8, disk: &str, hosts: [(&str, &str); 2]) -> String {
+    let [on, other] = hosts.map(|(host, address)| format!("on {host} {{ address {address}; }}"));
     format!(
-        "resource {name} {{\n device /dev/drbd{minor};\n disk /dev/{disk};\n meta-disk internal;\n \
-         on n1 {{ address 10.0.0.1:{port}; }}\n on n2 {{ address 10.0.0.2:{port}; }}\n}}"
+        "resource {name} {{\n device /dev/drbd{minor};\n disk /dev/{disk};\n meta-disk internal;\n {on}\n {other}\n}}"
     )
 }
 
