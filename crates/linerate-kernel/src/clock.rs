@@ -1,10 +1,13 @@
 #![expect(unsafe_code, reason = "getrusage writes through a pointer")]
 //! Clocks: monotonic time measures, wall time labels, CPU time books work.
 
+use std::io;
 use std::mem::MaybeUninit;
 
 use linerate_model::units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::option::check;
 
 /// CPU time of a thread or a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,6 +55,40 @@ pub fn thread_times() -> CpuTimes {
         user: span(usage.ru_utime),
         system: span(usage.ru_stime),
     }
+}
+
+/// CPU time of this process and of its children that have been waited for, user and system together.
+///
+/// # Panics
+/// Never on Linux: these cannot fail.
+pub fn cpu_with_children() -> Nanos {
+    let of = |who| {
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the kernel writes one rusage.
+        let result = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
+        assert_eq!(result, 0, "getrusage is not supported");
+        // SAFETY: it was zeroed, and integers hold any bit pattern.
+        let usage = unsafe { usage.assume_init() };
+        let span = |time: libc::timeval| nanos(time.tv_sec, time.tv_usec * 1000).0;
+        span(usage.ru_utime) + span(usage.ru_stime)
+    };
+    Nanos(of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN))
+}
+
+/// Whether the kernel's wall clock follows another, and the largest error that it believes in (adjtimex(2): `STA_UNSYNC`,
+/// `maxerror`, which grows by 500 µs a second unless a time daemon lowers it).
+///
+/// # Errors
+/// None is known for a call that changes nothing.
+pub fn synchronisation() -> io::Result<(bool, Nanos)> {
+    let mut state = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: the kernel reads `modes`, which is 0, and writes one timex.
+    check(unsafe { libc::adjtimex(state.as_mut_ptr()) })?;
+    // SAFETY: it was zeroed, and integers hold any bit pattern.
+    let state = unsafe { state.assume_init() };
+    let error = u64::try_from(state.maxerror).unwrap_or(0);
+    let follows = state.status & libc::STA_UNSYNC == 0;
+    Ok((follows, Nanos(error.saturating_mul(1000))))
 }
 
 fn read(clock: ClockId) -> Nanos {

@@ -36,6 +36,8 @@ pub struct FileSystem {
     pub size: Bytes,
     /// What this user may still write.
     pub free: Bytes,
+    /// Files that this user may still make, of all that it has room for; 0 of 0 where it has no such bound.
+    pub files: [u64; 2],
     /// Whether the mount takes no writes.
     pub read_only: bool,
     /// The device of its files (`st_dev`): major 0 is none that is a block device.
@@ -77,6 +79,7 @@ pub fn of(descriptor: impl AsFd) -> io::Result<FileSystem> {
         upper,
         size: Bytes(room.f_blocks.saturating_mul(room.f_frsize)),
         free: Bytes(room.f_bavail.saturating_mul(room.f_frsize)),
+        files: [room.f_favail, room.f_files],
         read_only: room.f_flag.contains(StatVfsMountFlags::RDONLY),
         device: DeviceNumber {
             major: facts.stx_dev_major,

@@ -106,6 +106,11 @@ fn measures_overhead(release: &str) -> bool {
     release_of(release).is_none_or(|release| release >= (6, 6))
 }
 
+/// The name of this host, as the kernel has it.
+pub fn name() -> String {
+    names()[0].clone()
+}
+
 /// Host name, kernel release, architecture.
 fn names() -> [String; 3] {
     let names = rustix::system::uname();
