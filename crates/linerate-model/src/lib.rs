@@ -19,6 +19,7 @@ pub mod bounds;
 pub mod calendar;
 pub mod capture;
 pub mod change_set;
+pub mod check;
 pub mod clock;
 pub mod column;
 pub mod counter_test;
