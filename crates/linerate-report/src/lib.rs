@@ -22,6 +22,7 @@
 
 pub mod bars;
 pub mod chart;
+pub mod check;
 pub mod compare;
 pub mod crash;
 pub mod csv;
