@@ -20,6 +20,7 @@ use crate::agent::AgentArguments;
 use crate::archive::arguments::ArchiveArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
+use crate::check::arguments::CheckArguments;
 use crate::crash::arguments::CrashArguments;
 use crate::disk::DiskArguments;
 use crate::expect::arguments::ExpectArguments;
@@ -74,6 +75,9 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Watch TCP connections of other programs and say what limits them
     Observe(Box<ObserveArguments>),
+    /// Whether this node is well: mounts, disks, links, paths, hardware; for Slurm, Nagios, NHC, Prometheus
+    #[command(args_override_self = true)]
+    Check(Box<CheckArguments>),
     /// What block devices do, level by level, whether one is at its limit (watch); how fast a directory's disk is (probe)
     #[command(args_override_self = true)]
     Disk(Box<DiskArguments>),

@@ -9,6 +9,7 @@ mod announcement;
 mod archive;
 mod arguments;
 mod between;
+mod check;
 mod compare;
 mod counter_test;
 mod crash;
@@ -73,6 +74,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(*arguments, printer),
         Command::Show(arguments) => show::run(&arguments, printer),
         Command::Compare(arguments) => compare::run(&arguments, printer),
+        Command::Check(arguments) => check::run(&arguments, printer),
         Command::Disk(arguments) => disk::run(&arguments, printer),
         Command::Observe(arguments) => observe::run(&arguments, printer),
         Command::Lab(arguments) => lab::run(*arguments, printer),

@@ -105,8 +105,8 @@ impl WishArguments {
 }
 
 /// Where settings are, and where their old values are kept.
-#[derive(Args, Debug, Clone)]
-pub(super) struct PlaceArguments {
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct PlaceArguments {
     /// Work on the files below this folder instead of this machine
     #[arg(long, value_name = "FOLDER")]
     pub(super) root: Option<PathBuf>,

@@ -13,6 +13,9 @@ mod roll_out;
 mod status;
 mod verify;
 
+pub(crate) use arguments::PlaceArguments;
+pub(crate) use verify::verification;
+
 use std::path::Path;
 
 use linerate_kernel::inventory::Root;
@@ -28,7 +31,7 @@ use crate::host::{facts_below, files_below, read};
 use crate::input;
 use crate::on::{self, Kind};
 use crate::printer::Printer;
-use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishArguments};
+use arguments::{PlanArguments, TuneArguments, TuneCommand, WishArguments};
 
 pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
     let on = match &arguments.command {

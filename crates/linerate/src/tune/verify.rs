@@ -2,23 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::change_set::Verification;
 use linerate_report::host as report;
 use linerate_tune::journal::ChangeSet;
 use linerate_tune::{kept_file, verify};
 
-use super::arguments::ShowArguments;
+use super::arguments::{PlaceArguments, ShowArguments};
 use super::persist::others;
 use super::place::Place;
 use crate::action::Failure;
 use crate::printer::Printer;
 
-pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
-    let place = Place::of(&arguments.place)?;
+/// Settings that were confirmed or persisted, held against what is in force.
+pub(crate) fn verification(arguments: &PlaceArguments) -> Result<Verification, Failure> {
+    let place = Place::of(arguments)?;
     let sets = place.own_sets()?;
     let texts = texts(&place, &sets)?;
     let facts = place.facts();
     let beside = others(&place, &facts)?;
-    let verification = verify::verify(&sets, &facts, &mut *place.settings(), &texts, &beside);
+    Ok(verify::verify(
+        &sets,
+        &facts,
+        &mut *place.settings(),
+        &texts,
+        &beside,
+    ))
+}
+
+pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
+    let verification = verification(&arguments.place)?;
     let text = || report::verification_report(&verification);
     printer.outcome(arguments.json, ("tune_verify", &verification), text)?;
     if verification.holds() {

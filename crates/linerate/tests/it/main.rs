@@ -19,6 +19,8 @@ mod bounds;
 #[cfg(test)]
 mod campaign;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod cluster;
