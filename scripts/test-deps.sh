@@ -27,6 +27,10 @@ need strip binutils
 [ -x /usr/sbin/mkfs.xfs ] || packages+=(xfsprogs)
 [ -x /usr/sbin/mkfs.btrfs ] || packages+=(btrfs-progs)
 need fio fio
+need slurmctld slurmctld
+need slurmd slurmd
+need sinfo slurm-client
+need munged munge
 need fuse2fs fuse2fs
 [ -x /usr/sbin/glusterd ] || packages+=(glusterfs-server)
 need mkfs.ext4 e2fsprogs
