@@ -57,6 +57,8 @@ impl Before {
             .as_ref()
             .and_then(|interface| host::counters_of(interface.index));
         let control = thread_cpu();
+        let name = self.interface.as_ref().map(|interface| &*interface.name);
+        self.host.fingerprint = Some(host::fingerprint(name));
         let mut cpu = CpuUse {
             user_ns: control.user_ns.saturating_sub(self.control_cpu.user_ns),
             system_ns: control.system_ns.saturating_sub(self.control_cpu.system_ns),

@@ -6,8 +6,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use linerate_kernel::counters::{Counters, QdiscCounters};
+use linerate_kernel::inventory::{self, Root, RunningKernel};
 use linerate_kernel::{clock, counters, route};
 use linerate_model::column::{Column, CpuTime};
+use linerate_model::fingerprint::Fingerprint;
 use linerate_model::record::{InterfaceCounters, InterfaceFacts};
 use linerate_model::series::Series;
 use linerate_model::units::Nanos;
@@ -36,6 +38,12 @@ const KEPT: [&str; 14] = [
     "Udp.SndbufErrors",
     "Udp.InErrors",
 ];
+
+/// The fingerprint of this host for what leaves by an interface.
+pub(crate) fn fingerprint(interface: Option<&str>) -> Fingerprint {
+    let root = Root::of_this_machine();
+    inventory::of_fingerprint(&root, &RunningKernel, interface).fingerprint(interface)
+}
 
 /// The interface that packets to `peer` leave by.
 pub(crate) fn interface_to(peer: IpAddr) -> Option<InterfaceFacts> {

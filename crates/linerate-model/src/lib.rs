@@ -27,6 +27,7 @@ pub mod csv;
 pub mod disk_watch;
 pub mod expectation;
 pub mod finding;
+pub mod fingerprint;
 pub mod hexadecimal;
 pub mod host;
 pub mod host_limit;

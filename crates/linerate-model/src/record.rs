@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::ClockPair;
 use crate::column::Column;
 use crate::counter_test::CounterRun;
+use crate::fingerprint::Fingerprint;
 use crate::plain_text::{PlainLines, PlainText};
 use crate::plan::Plan;
 use crate::series::Series;
@@ -267,6 +268,10 @@ pub struct HostFacts {
     /// Default queueing discipline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_qdisc: Option<PlainText>,
+    /// What else of the host can make the same test give another figure, read when the run was over. Absent in older
+    /// records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// What an interface is.

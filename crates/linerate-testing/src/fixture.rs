@@ -457,6 +457,7 @@ fn host(name: &str) -> HostFacts {
         wmem_max: Some(212_992),
         congestion: Some("cubic".into()),
         default_qdisc: Some("fq_codel".into()),
+        fingerprint: None,
     }
 }
 

@@ -374,10 +374,22 @@ impl Part {
 }
 
 /// Other places, and why what differs there matters.
-const MATTERS: [(Part, &str); 44] = [
+const MATTERS: [(Part, &str); 47] = [
     (
         Part::At(&["system", "kernel"]),
         "defaults and TCP differ between kernels",
+    ),
+    (
+        Part::At(&["system", "kernel_build"]),
+        "defaults and TCP differ between kernels",
+    ),
+    (
+        Part::At(&["processors", "microcode"]),
+        "cost of mitigations",
+    ),
+    (
+        Part::At(&["processors", "mitigations"]),
+        "cost of each entry into the kernel",
     ),
     (
         Part::At(&["system", "virtual_machine"]),
@@ -530,4 +542,20 @@ fn weigh(place: &Place, a: Option<&Leaf>, b: Option<&Leaf>) -> Weight {
     matters.map_or(Weight::Other, |why| Weight::Matters {
         why: why.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `net.ipv4.tcp_mem` is another one at each boot.
+    #[test]
+    fn what_matters_among_the_kernels_keys_is_in_a_fingerprint() {
+        let missing: Vec<&str> = SYSCTLS
+            .iter()
+            .map(|(key, _)| *key)
+            .filter(|key| !linerate_model::fingerprint::SYSCTLS.contains(key))
+            .collect();
+        assert_eq!(missing, ["net.ipv4.tcp_mem"]);
+    }
 }

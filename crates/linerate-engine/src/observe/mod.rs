@@ -440,6 +440,15 @@ impl<'a> Watcher<'a> {
                 ).into(),
             });
         }
+        // Connections over several interfaces have the facts of none of them in common.
+        let interface = match self.interfaces.facts.as_slice() {
+            [only] => Some(&*only.name),
+            _ => None,
+        };
+        let host = linerate_model::record::HostFacts {
+            fingerprint: Some(crate::host::fingerprint(interface)),
+            ..linerate_kernel::host::facts()
+        };
         Observation {
             schema_version: SCHEMA_VERSION,
             kind: Kind::Observation,
@@ -447,7 +456,7 @@ impl<'a> Watcher<'a> {
             started_at_unix_ms: self.started_at_unix_ms,
             watch: self.watch.clone(),
             ended,
-            host: linerate_kernel::host::facts(),
+            host,
             start_ns: self.start,
             end_ns: self.read_at.max(self.start),
             interfaces: self.interfaces.facts,

@@ -6,22 +6,46 @@ use linerate_model::host::{CpuSet, Fact, Interface, Interrupt, Pcie, Queue, Queu
 
 use super::root::Root;
 
-/// Fills in what sysfs and /proc/irq know of an interface. A sysfs that another network namespace mounted shows
-/// that one's devices, so it must agree with what netlink said.
-pub(super) fn describe(root: &Root, interface: &mut Interface, lines: &Result<Lines, String>) {
+const ELSEWHERE: &str = "sysfs does not show this network namespace";
+
+/// The folder of an interface. A sysfs that another network namespace mounted shows that one's devices, so it must agree
+/// with what netlink said.
+fn folder_of(root: &Root, interface: &Interface) -> Option<String> {
     let folder = format!("/sys/class/net/{}", interface.name);
     let index = root.value::<u32>(&format!("{folder}/ifindex"));
     let mac = root.word(&format!("{folder}/address")).ok();
     let mac = mac.filter(|mac| mac.bytes().any(|byte| byte != b'0' && byte != b':'));
-    if index.as_ref() != Ok(&interface.index) || mac != interface.mac {
-        let why = "sysfs does not show this network namespace";
+    (index == Ok(interface.index) && mac == interface.mac).then_some(folder)
+}
+
+/// Fills in the queues and interrupts of an interface, and nothing else of what sysfs knows.
+pub(super) fn describe_queues(root: &Root, interface: &mut Interface) {
+    let Some(folder) = folder_of(root, interface) else {
+        interface.queues = Fact::unknown(ELSEWHERE);
+        interface.interrupts = Fact::unknown(ELSEWHERE);
+        return;
+    };
+    interface.queues = Fact::Known(queues(root, &folder));
+    interface.interrupts = match device_folder(root, &folder) {
+        None => Fact::Known(Vec::new()),
+        Some(device) => match interrupt_lines(root) {
+            Ok(lines) => interrupts(root, &device, &interface.name, &lines),
+            Err(why) => Fact::unknown(why),
+        },
+    };
+}
+
+/// Fills in what sysfs and /proc/irq know of an interface.
+pub(super) fn describe(root: &Root, interface: &mut Interface, lines: &Result<Lines, String>) {
+    let Some(folder) = folder_of(root, interface) else {
+        let why = ELSEWHERE;
         interface.numa_node = Fact::unknown(why);
         interface.local_cpus = Fact::unknown(why);
         interface.pcie = Fact::unknown(why);
         interface.queues = Fact::unknown(why);
         interface.interrupts = Fact::unknown(why);
         return;
-    }
+    };
     let device = device_folder(root, &folder);
     interface.queues = Fact::Known(queues(root, &folder));
     let Some(device) = device else {

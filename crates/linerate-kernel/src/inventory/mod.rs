@@ -17,6 +17,7 @@ mod system;
 use std::collections::BTreeMap;
 use std::io;
 
+use linerate_model::fingerprint::SYSCTLS;
 use linerate_model::host::{Fact, HostFacts, Interface, RouteFacts, SCHEMA_VERSION};
 
 use crate::counters::parse_protocols;
@@ -35,6 +36,9 @@ pub trait Devices {
     fn routes(&self, interfaces: &[Interface]) -> Fact<Vec<RouteFacts>>;
     /// Fills in what the driver knows.
     fn drivers(&self, interface: &mut Interface);
+    /// Fills in of that what somebody can set or install, without the driver's counters, which some devices take long to
+    /// tell.
+    fn driver_settings(&self, interface: &mut Interface);
     /// Fills in which queue each of its interrupts is of, where that is known.
     fn queues_of_interrupts(&self, interface: &mut Interface);
 }
@@ -53,16 +57,21 @@ impl Devices for RunningKernel {
     }
 
     fn drivers(&self, interface: &mut Interface) {
+        self.driver_settings(interface);
+        let name = interface.name.as_str();
+        interface.link = ethtool::facts::link(name).into();
+        interface.pause = ethtool::facts::pause(name).into();
+        interface.statistics = ethtool::facts::statistics(name).into();
+        interface.indirection = ethtool::facts::indirection(name).into();
+    }
+
+    fn driver_settings(&self, interface: &mut Interface) {
         let name = interface.name.as_str();
         interface.driver = ethtool::facts::driver(name).into();
-        interface.link = ethtool::facts::link(name).into();
         interface.rings = ethtool::facts::rings(name).into();
         interface.channels = ethtool::facts::channels(name).into();
         interface.coalescing = ethtool::facts::coalescing(name).into();
-        interface.pause = ethtool::facts::pause(name).into();
         interface.features = ethtool::facts::features(name).into();
-        interface.statistics = ethtool::facts::statistics(name).into();
-        interface.indirection = ethtool::facts::indirection(name).into();
     }
 
     fn queues_of_interrupts(&self, interface: &mut Interface) {
@@ -97,6 +106,8 @@ impl Devices for NoKernel {
     }
 
     fn drivers(&self, _: &mut Interface) {}
+
+    fn driver_settings(&self, _: &mut Interface) {}
 
     fn queues_of_interrupts(&self, _: &mut Interface) {}
 }
@@ -133,6 +144,42 @@ pub fn collect(root: &Root, devices: &impl Devices, now_unix_s: u64) -> HostFact
         storage: storage::read(root),
         interfaces,
     }
+}
+
+/// What a fingerprint rests on and nothing else: of the interfaces those that carry what `interface` sends.
+///
+/// It needs no privilege, and takes about a millisecond, more with many disks; where the interface has interrupts, also
+/// some microseconds for each process of the host.
+pub fn of_fingerprint(root: &Root, devices: &impl Devices, interface: Option<&str>) -> HostFacts {
+    let interfaces = match interface {
+        Some(_) => devices.interfaces().map_err(|error| error.to_string()),
+        None => Ok(Vec::new()),
+    };
+    let mut facts = HostFacts {
+        schema_version: SCHEMA_VERSION,
+        system: system::kernel_alone(root),
+        processors: system::software_of_processors(root),
+        sysctls: running_sysctls(root, SYSCTLS.iter().map(|key| (*key).to_owned())),
+        storage: storage::read(root),
+        interfaces: interfaces.into(),
+        ..HostFacts::default()
+    };
+    let carriers = interface.map(|name| facts.carriers(name));
+    let carriers = carriers.unwrap_or_default().into_iter();
+    let carriers: Vec<String> = carriers.map(|one| one.name.clone()).collect();
+    let mut interrupts = false;
+    if let Fact::Known(all) = &mut facts.interfaces {
+        for one in all.iter_mut().filter(|one| carriers.contains(&one.name)) {
+            devices.driver_settings(one);
+            device::describe_queues(root, one);
+            devices.queues_of_interrupts(one);
+            interrupts |= one.interrupts.known().is_some_and(|all| !all.is_empty());
+        }
+    }
+    if interrupts {
+        facts.keepers = system::interrupt_keeper(root);
+    }
+    facts
 }
 
 /// One interface, as [`collect`] tells of it; `None` where there is none of this name.
@@ -195,18 +242,25 @@ fn sysctls(root: &Root, set: impl Iterator<Item = String>) -> BTreeMap<String, F
         })
     };
     let transport = |name: &str| name.starts_with("tcp_") || name.starts_with("udp_");
-    folder("net/core", |_| true)
+    let keys = folder("net/core", |_| true)
         .chain(folder("net/ipv4", transport))
         .chain(interfaces("ipv4"))
         .chain(interfaces("ipv6"))
         .chain(OTHER_KEYS.iter().map(|key| (*key).to_owned()))
         .chain(set.filter(|key| !key.contains('*')))
-        .filter(|key| !SECRETS.iter().any(|secret| key.ends_with(secret)))
-        .map(|key| {
-            let value = running(root, &key);
-            (key, value)
-        })
-        .collect()
+        .filter(|key| !SECRETS.iter().any(|secret| key.ends_with(secret)));
+    running_sysctls(root, keys)
+}
+
+fn running_sysctls(
+    root: &Root,
+    keys: impl Iterator<Item = String>,
+) -> BTreeMap<String, Fact<String>> {
+    keys.map(|key| {
+        let value = running(root, &key);
+        (key, value)
+    })
+    .collect()
 }
 
 fn running(root: &Root, key: &str) -> Fact<String> {
@@ -261,6 +315,16 @@ mod tests {
         );
         assert!(!facts.softnet.known().unwrap().is_empty());
         assert!(!facts.sysctls.contains_key("net.ipv4.tcp_fastopen_key"));
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_same_whoever_collects_and_reads_it_again() {
+        let root = Root::of_this_machine();
+        for interface in [None, Some("lo")] {
+            let of = || of_fingerprint(&root, &RunningKernel, interface).fingerprint(interface);
+            let all = collect(&root, &RunningKernel, 0).fingerprint(interface);
+            assert_eq!((of(), of()), (all.clone(), all));
+        }
     }
 
     #[test]

@@ -86,6 +86,17 @@ impl Root {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// The first 4096 bytes of a file, in one call: of a file of the kernel that is written entry by entry those of the
+    /// first entries.
+    pub(crate) fn beginning(&self, path: &str) -> Result<String, String> {
+        let failed = |error: io::Error| format!("cannot read {path}: {error}");
+        let opened = self.open(Path::new(path), OFlags::RDONLY).map_err(failed)?;
+        let mut file = regular(opened.into()).map_err(failed)?;
+        let mut bytes = vec![0; 4096];
+        let read = file.read(&mut bytes).map_err(failed)?;
+        Ok(String::from_utf8_lossy(&bytes[..read]).into_owned())
+    }
+
     /// A file's text, with the error of the system.
     ///
     /// # Errors

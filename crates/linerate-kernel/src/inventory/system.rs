@@ -19,7 +19,8 @@ pub(super) fn system(root: &Root) -> System {
             .or_else(|_| root.word("/etc/hostname"))
             .into(),
         distribution: distribution(root),
-        kernel: root.word("/proc/sys/kernel/osrelease").into(),
+        kernel: kernel(root),
+        kernel_build: kernel_build(root),
         architecture: root
             .word("/proc/sys/kernel/arch")
             .or_else(|_| architecture(root))
@@ -40,6 +41,23 @@ pub(super) fn system(root: &Root) -> System {
             })
             .into(),
     }
+}
+
+/// The kernel and its build, and nothing else of the machine.
+pub(super) fn kernel_alone(root: &Root) -> System {
+    System {
+        kernel: kernel(root),
+        kernel_build: kernel_build(root),
+        ..System::default()
+    }
+}
+
+fn kernel(root: &Root) -> Fact<String> {
+    root.word("/proc/sys/kernel/osrelease").into()
+}
+
+fn kernel_build(root: &Root) -> Fact<String> {
+    root.word("/proc/sys/kernel/version").into()
 }
 
 fn distribution(root: &Root) -> Fact<String> {
@@ -243,6 +261,8 @@ pub(super) fn processors(root: &Root) -> Processors {
             Ok(model) => Fact::of(model, "/proc/cpuinfo does not name it"),
             Err(why) => Fact::unknown(why.clone()),
         },
+        microcode: microcode(root),
+        mitigations: mitigations(root),
         online: root.value(&format!("{cpu}/online")).into(),
         smt: root
             .word(&format!("{cpu}/smt/active"))
@@ -251,6 +271,41 @@ pub(super) fn processors(root: &Root) -> Processors {
         nodes: nodes(root),
         governors: governors(root, cpu),
     }
+}
+
+/// What of the processors may differ between two boots of a machine, and nothing else of them.
+pub(super) fn software_of_processors(root: &Root) -> Processors {
+    Processors {
+        microcode: microcode(root),
+        mitigations: mitigations(root),
+        ..Processors::default()
+    }
+}
+
+/// Of the first processor. The kernel writes the file anew for each reader, processor by processor, and this one stops
+/// within the first.
+fn microcode(root: &Root) -> Fact<String> {
+    let found = root.beginning("/proc/cpuinfo").and_then(|text| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        let own = lines.find(|(name, _)| name.trim() == "microcode");
+        own.map(|(_, revision)| revision.trim().to_owned())
+            .ok_or_else(|| "/proc/cpuinfo has no microcode".to_owned())
+    });
+    found.into()
+}
+
+/// Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel, since Linux 4.15.
+fn mitigations(root: &Root) -> Fact<BTreeMap<String, String>> {
+    let folder = "/sys/devices/system/cpu/vulnerabilities";
+    let names = root.names(folder);
+    if names.is_empty() {
+        return Fact::unknown(format!("{folder} is not there (before Linux 4.15)"));
+    }
+    let read = |name: String| {
+        let words = root.word(&format!("{folder}/{name}")).ok()?;
+        Some((name, words))
+    };
+    Fact::Known(names.into_iter().filter_map(read).collect())
 }
 
 fn nodes(root: &Root) -> Fact<Vec<Node>> {
@@ -322,7 +377,16 @@ const KEEPERS: [(&str, &str); 6] = [
     ("cloud-init", "cloud-init"),
 ];
 
+/// irqbalance alone.
+pub(super) fn interrupt_keeper(root: &Root) -> Vec<Keeper> {
+    keepers_of(root, |name| name == "irqbalance")
+}
+
 pub(super) fn keepers(root: &Root) -> Vec<Keeper> {
+    keepers_of(root, |_| true)
+}
+
+fn keepers_of(root: &Root, wanted: fn(&str) -> bool) -> Vec<Keeper> {
     let names: Vec<String> = root
         .names("/proc")
         .iter()
@@ -331,6 +395,7 @@ pub(super) fn keepers(root: &Root) -> Vec<Keeper> {
         .collect();
     KEEPERS
         .iter()
+        .filter(|(name, _)| wanted(name))
         .map(|(name, process)| Keeper {
             name: (*name).to_owned(),
             running: if names.is_empty() {

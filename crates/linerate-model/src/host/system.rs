@@ -1,5 +1,7 @@
 //! The machine, its kernel and who else looks after it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{CpuSet, Fact};
@@ -14,6 +16,8 @@ pub struct System {
     pub distribution: Fact<String>,
     /// The kernel's release: `6.12.3-amd64`.
     pub kernel: Fact<String>,
+    /// Which build of it, as `uname -v`: `#1 SMP PREEMPT_DYNAMIC Debian 6.12.3-1 (2025-01-02)`.
+    pub kernel_build: Fact<String>,
     /// `x86_64`, `aarch64`.
     pub architecture: Fact<String>,
     /// The kernel's command line.
@@ -44,6 +48,10 @@ pub struct Processors {
     pub model: Fact<String>,
     /// Those that are online.
     pub online: Fact<CpuSet>,
+    /// The revision of its microcode, as `/proc/cpuinfo` has it: `0xf4`. Other architectures than x86 have none.
+    pub microcode: Fact<String>,
+    /// What the kernel does about weaknesses of the processors, by the weakness: `spectre_v2`, `Mitigation: Retpolines`.
+    pub mitigations: Fact<BTreeMap<String, String>>,
     /// Whether cores run two threads.
     pub smt: Fact<bool>,
     /// NUMA nodes with their CPUs.

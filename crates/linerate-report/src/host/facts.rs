@@ -109,8 +109,18 @@ fn machine(page: &mut Page, facts: &HostFacts, all: bool) {
     if !running.is_empty() {
         entry("Keepers", running.join(", "));
     }
+    let fingerprints = facts.fingerprints();
+    for (interface, fingerprint) in &fingerprints {
+        let (hash, count) = (fingerprint.hash, fingerprint.facts().count());
+        entry(
+            "Fingerprint",
+            format!("{hash} ({interface}, {count} facts)"),
+        );
+    }
     if all {
         entry("Boot", text(&system.command_line));
+        entry("Build", text(&system.kernel_build));
+        entry("Microcode", text(&processors.microcode));
     }
 }
 

@@ -8,8 +8,12 @@ mod majority;
 mod plan;
 mod storage;
 
+use std::collections::BTreeMap;
+
 use linerate_model::change_set::{self, Probe, SetView};
+use linerate_model::fingerprint::Fingerprint;
 use linerate_model::host::{HostFacts, HostFactsError, SCHEMA_VERSION};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::json::of_kind;
@@ -62,6 +66,24 @@ pub fn removed_document(done: bool, files: &[String], warnings: &[&str]) -> Stri
         "warnings": warnings,
     });
     of_kind("tune_persist", &removed)
+}
+
+/// The facts of a host and their fingerprints, one for each interface with a device.
+#[derive(Debug, Serialize)]
+pub struct Described<'a> {
+    #[serde(flatten)]
+    facts: &'a HostFacts,
+    fingerprints: BTreeMap<String, Fingerprint>,
+}
+
+impl<'a> Described<'a> {
+    /// As `linerate host --json` writes it; [`from_json`] reads the facts.
+    pub fn of(facts: &'a HostFacts) -> Self {
+        Self {
+            facts,
+            fingerprints: facts.fingerprints(),
+        }
+    }
 }
 
 /// Reads the facts of a host. A newer schema is refused by name; fields that this build does not know are

@@ -129,6 +129,10 @@ fn host(host: &HostFacts) -> Vec<Fact> {
         ("wmem_max", size(host.wmem_max.map(Bytes))),
         ("congestion", shown(host.congestion.as_ref())),
         ("default qdisc", shown(host.default_qdisc.as_ref())),
+        (
+            "fingerprint",
+            shown(host.fingerprint.as_ref().map(|one| one.hash)),
+        ),
     ]
 }
 

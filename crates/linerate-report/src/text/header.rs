@@ -129,8 +129,10 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
     let mut text = vec![format!("{name}{}", end.address), end.software.to_string()];
     text.extend(machine(&end.host));
     text.extend(end.interface.as_ref().map(interface));
+    let fingerprint = end.host.fingerprint.as_ref();
+    text.extend(fingerprint.map(|one| format!("fingerprint {}", one.hash)));
     if !end.known && view.end(other(role)).known {
-        text.push("reports nothing about its host".to_owned());
+        text.push("reports nothing about its host, so it has no fingerprint".to_owned());
     }
     text.join(", ")
 }

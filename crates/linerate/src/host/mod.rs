@@ -46,7 +46,8 @@ pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Fai
 fn show(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
     let facts = facts_of(arguments.root.as_deref())?;
     let text = || report::facts_report(&facts, arguments.all);
-    Ok(printer.outcome(arguments.json, ("host", &facts), text)?)
+    let described = report::Described::of(&facts);
+    Ok(printer.outcome(arguments.json, ("host", &described), text)?)
 }
 
 fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
