@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use linerate_engine::server::Network;
+use linerate_experiment::sweep::share;
 use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -311,9 +312,17 @@ pub(crate) struct ShowArguments {
 #[derive(Args, Debug, Clone)]
 pub(crate) struct CompareArguments {
     /// Records, or folders of them: a folder's records are several runs of one kind. The others are
-    /// compared with the first
-    #[arg(required = true, num_args = 2.., value_name = "RECORD")]
+    /// compared with the first. With --by one folder is enough
+    #[arg(required = true, num_args = 1.., value_name = "RECORD")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Put all records into groups by the value of this fact and compare the groups: kernel, driver, firmware, qdisc,
+    /// link-speed, sysctl.net.ipv4.tcp_rmem, plan.streams and every other name that a fingerprint or a comparison lists;
+    /// client. or server. before it selects an end
+    #[arg(long, value_name = "KEY", conflicts_with = "html")]
+    pub(crate) by: Option<String>,
+    /// With --by: the smallest effect of interest; a smaller one counts as none
+    #[arg(long = "min-effect", value_name = "PERCENT", default_value = "5%", value_parser = share, requires = "by")]
+    pub(crate) least: f64,
     /// Write the comparison as one HTML file, the charts side by side on the same axes
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

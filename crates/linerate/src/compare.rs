@@ -6,7 +6,7 @@ use linerate_analysis::evidence::Evidence;
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::record::{RecordError, RunRecord};
 use linerate_report::chart::Charts;
-use linerate_report::compare::{self, Comparison, Side};
+use linerate_report::compare::{self, Comparison, Grouped, Side};
 use linerate_report::html::{self, Sheet};
 use linerate_report::view::RunView;
 use linerate_report::{json, record};
@@ -19,8 +19,18 @@ use crate::printer::Printer;
 use crate::report_files::refuse_one_file_for_two;
 use crate::test;
 
-/// Compares every file or folder with the first.
+/// Compares every file or folder with the first, or groups of all their records.
 pub(crate) fn run(arguments: &CompareArguments, printer: &mut Printer) -> Result<(), Failure> {
+    if let Some(key) = &arguments.by {
+        return by(key, arguments, printer);
+    }
+    if arguments.paths.len() < 2 {
+        return Err(Failure::Usage(
+            "a comparison needs two records or folders; the runs of one folder are compared by a fact, as with \
+             --by kernel"
+                .to_owned(),
+        ));
+    }
     let kinds: Vec<Kind> = arguments
         .paths
         .iter()
@@ -41,6 +51,25 @@ pub(crate) fn run(arguments: &CompareArguments, printer: &mut Printer) -> Result
         printer.print(&compare::report(&comparison, printer.style()))?;
     }
     drawn
+}
+
+/// Compares groups of the records.
+fn by(key: &str, arguments: &CompareArguments, printer: &mut Printer) -> Result<(), Failure> {
+    let mut views = Vec::new();
+    for path in &arguments.paths {
+        for file in files(path)? {
+            // One record after the other: their samples are what takes memory.
+            views.push(test::view(&Evidence::of(&run_of(&file)?)));
+        }
+    }
+    let grouped = Grouped::of(key, &views, arguments.least)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    if arguments.json {
+        printer.json(&json::pretty(&grouped))?;
+    } else {
+        printer.print(&compare::grouped_report(&grouped, printer.style()))?;
+    }
+    Ok(())
 }
 
 /// The runs of a file or of a folder.

@@ -25,6 +25,8 @@
 //! assert_eq!(comparison.directions[0].sides[1].against_first.as_ref().unwrap().differs, Some(true));
 //! ```
 
+mod by;
+mod by_text;
 mod settings;
 mod text;
 
@@ -36,6 +38,8 @@ use serde::Serialize;
 use crate::view::{BudgetView, DirectionView, MeasuredAt, RunView};
 use crate::words;
 
+pub use by::{Change, Group, GroupDirection, GroupEffect, GroupError, Grouped, Says};
+pub use by_text::report as grouped_report;
 pub use settings::Setting;
 pub use text::report;
 pub(crate) use text::{difference as difference_words, figures, goodput as goodput_words};

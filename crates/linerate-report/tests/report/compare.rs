@@ -1,9 +1,10 @@
 //! Runs side by side.
 
+use linerate_model::fingerprint::{Fingerprint, Key, Subject};
 use linerate_model::plan::Plan;
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::Bytes;
-use linerate_report::compare::{self, Comparison, Coverage, Side};
+use linerate_report::compare::{self, Comparison, Coverage, Grouped, Says, Side};
 use linerate_report::text::{Charset, Style};
 use linerate_report::view::RunView;
 use linerate_testing::fixture::{self, Traffic};
@@ -170,4 +171,141 @@ fn text_stays_within_its_width_in_ascii_too() {
             assert!(line.chars().count() <= 82, "{line}");
         }
     }
+}
+
+/// A run at this time with these facts of both ends.
+fn on(rate_bps: f64, at: u64, facts: &[(Key, &str)]) -> RunRecord {
+    let mut record = of(rate_bps);
+    record.started_at_unix_ms = at;
+    let facts = facts
+        .iter()
+        .map(|(key, value)| (key.clone(), (*value).into()));
+    let fingerprint = Fingerprint::of(facts);
+    for end in [&mut record.client, &mut record.server] {
+        let host = &mut end.as_mut().unwrap().host;
+        host.fingerprint = Some(fingerprint.clone());
+        host.kernel = fingerprint.fact(&Key::of(Subject::Kernel)).cloned();
+    }
+    record
+}
+
+/// Six runs of each of these kernels and drivers, off by a percent this way and that.
+fn series(kinds: &[(f64, &str, &str)]) -> Vec<RunView> {
+    let run = |(rate, kernel, driver): &(f64, &str, &str), at: u64| {
+        let off = [1.0, 0.99, 1.01][usize::try_from(at % 3).unwrap()];
+        let facts = [
+            (Key::of(Subject::Kernel), *kernel),
+            (Key::of(Subject::KernelBuild), *kernel),
+            (Key::of(Subject::Driver), *driver),
+        ];
+        runs::view(&on(rate * off, at, &facts))
+    };
+    kinds
+        .iter()
+        .zip(0_u64..)
+        .flat_map(|(kind, place)| (0..6).map(move |at| run(kind, 10 * place + at)))
+        .collect()
+}
+
+fn grouped(key: &str, runs: &[RunView]) -> Grouped {
+    Grouped::of(key, runs, 0.05).unwrap()
+}
+
+#[test]
+fn runs_are_grouped_by_a_fact_and_the_earliest_is_the_first() {
+    let mut runs = series(&[
+        (90e6, "6.1", "ixgbe"),
+        (18e6, "6.6", "ixgbe"),
+        (90.2e6, "6.7", "ixgbe"),
+    ]);
+    runs.reverse();
+    let found = grouped("kernel", &runs);
+    let values: Vec<(&str, usize)> = found
+        .groups
+        .iter()
+        .map(|group| (group.value.as_str(), group.runs))
+        .collect();
+    assert_eq!(values, [("6.1", 6), ("6.6", 6), ("6.7", 6)]);
+    let effects: Vec<Option<Says>> = found
+        .groups
+        .iter()
+        .map(|group| group.directions[0].effect.map(|effect| effect.says))
+        .collect();
+    assert_eq!(effects, [None, Some(Says::Slower), Some(Says::NoEffect)]);
+    let share = found.groups[1].directions[0].effect.unwrap().share;
+    assert!((share + 0.8).abs() < 0.01, "{share}");
+    // The kernel's build is another view of it, and all else is the same.
+    assert!(
+        found
+            .groups
+            .iter()
+            .all(|group| group.changed_too.is_empty()),
+        "{found:?}"
+    );
+    let median = found.groups[0].directions[0].median_bps.unwrap();
+    assert!((median - 90e6).abs() < 1e6, "{median}");
+}
+
+#[test]
+fn what_changed_with_it_is_named() {
+    let runs = series(&[(90e6, "6.1", "ixgbe"), (18e6, "6.6", "i40e")]);
+    let found = grouped("kernel", &runs);
+    let [change] = found.groups[1].changed_too.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!((change.name.as_str(), &*change.here[0]), ("driver", "i40e"));
+    let text = compare::grouped_report(&found, Style::plain());
+    assert!(
+        text.contains("Confounded: client.kernel and driver changed together"),
+        "{text}"
+    );
+    // A driver that both kernels had does not stand in the way.
+    let mut mixed = runs;
+    mixed.extend(series(&[(90e6, "6.1", "i40e")]));
+    assert!(grouped("kernel", &mixed).groups[1].changed_too.is_empty());
+}
+
+#[test]
+fn one_run_of_a_kind_tells_nothing_and_old_records_have_kernels_too() {
+    let mut old = of(90e6);
+    for end in [&mut old.client, &mut old.server] {
+        end.as_mut().unwrap().host.kernel = Some("4.19".into());
+    }
+    let mut runs = vec![runs::view(&old)];
+    runs.extend(series(&[(18e6, "6.6", "ixgbe")]));
+    let found = grouped("kernel", &runs);
+    let second = &found.groups[1];
+    assert_eq!(second.directions[0].effect.unwrap().says, Says::TooFewRuns);
+    let unknown = grouped("kernel-build", &runs);
+    assert_eq!((unknown.unknown, unknown.groups.len()), (1, 1));
+}
+
+#[test]
+fn the_ends_are_told_apart_where_they_differ() {
+    let mut runs = series(&[(90e6, "6.1", "ixgbe")]);
+    for run in &mut runs[3..] {
+        let kernel = (Key::of(Subject::Kernel), "6.9".into());
+        run.server.host.fingerprint = Some(Fingerprint::of([kernel]));
+    }
+    let found = grouped("kernel", &runs);
+    assert_eq!(found.by, "server.kernel");
+    assert_eq!(found.groups.len(), 2);
+    assert_eq!(grouped("client.kernel", &runs).groups.len(), 1);
+}
+
+#[test]
+fn a_mistyped_key_is_answered_with_the_one_that_was_meant() {
+    let runs = series(&[(90e6, "6.1", "ixgbe")]);
+    let said = |key: &str| Grouped::of(key, &runs, 0.05).unwrap_err().to_string();
+    assert!(
+        said("kernal").contains("did you mean 'kernel'?"),
+        "{}",
+        said("kernal")
+    );
+    assert!(said("plan.stream").contains("did you mean 'plan.streams'?"));
+    assert!(
+        said("zzzzzzzzzzzz").contains("known here are driver, kernel"),
+        "{}",
+        said("zzzzzzzzzzzz")
+    );
 }

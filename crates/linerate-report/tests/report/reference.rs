@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use linerate_analysis::evidence::Evidence;
 use linerate_model::counter_test::{CounterRun, Passage, Variation};
+use linerate_model::fingerprint::{Fingerprint, Key, Subject};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{
     HostNames, Note, Outcome, PeerResults, PeerStream, RunRecord, SCHEMA_VERSION, UdpCounts,
@@ -17,7 +18,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
-use linerate_report::compare::{Comparison, Side};
+use linerate_report::compare::{Comparison, Grouped, Side};
 use linerate_report::view::RunView;
 
 const RECORD: &str = include_str!("../../../../docs/reference/record.md");
@@ -111,6 +112,8 @@ fn whole() -> [RunRecord; 3] {
         record.client.as_mut().expect("a client"),
         record.server.as_mut().expect("a server"),
     ] {
+        let kernel = (Key::of(Subject::Kernel), "6.1".into());
+        end.host.fingerprint = Some(Fingerprint::of([kernel]));
         let stream = &mut end.streams[0];
         stream.tcp = Some(TcpFacts::from(&TcpInfo::new([1; LENGTH], LENGTH)));
         stream.udp = Some(UdpCounts {
@@ -218,7 +221,10 @@ fn paths(path: &str, value: &Value, found: &mut BTreeSet<String>) {
             .iter()
             .for_each(|item| paths(&format!("{path}[]"), item, found)),
         Value::Object(members) => {
-            let by_data = matches!(path.rsplit('.').next(), Some("columns" | "protocol_growth"));
+            let by_data = matches!(
+                path.rsplit('.').next(),
+                Some("columns" | "protocol_growth" | "facts")
+            );
             for (name, inner) in members {
                 let name = if by_data { "*" } else { name };
                 let dot = if path.is_empty() { "" } else { "." };
@@ -256,6 +262,7 @@ fn every_field_has_a_unit_or_none_a_place_and_a_meaning() {
         (RECORD, "A series"),
         (REPORT, "Where the time and where the rate went"),
         (REPORT, "A comparison"),
+        (REPORT, "A comparison by a fact"),
     ] {
         for (path, cells) in rows(document, heading) {
             assert_eq!(cells.len(), 3, "{path}");
@@ -336,4 +343,25 @@ fn a_comparison_is_documented() {
         .filter(|path| !path.ends_with(".against_first"))
         .collect();
     assert_eq!(found, of_table("A comparison"));
+}
+
+#[test]
+fn a_comparison_by_a_fact_is_documented() {
+    let [first, ..] = whole();
+    let mut later = first.clone();
+    later.started_at_unix_ms += 1;
+    let facts = [
+        (Key::of(Subject::Kernel), "6.6".into()),
+        (Key::of(Subject::Microcode), "0xf4".into()),
+    ];
+    let mut views = [first, later].map(|record| RunView::of(&Evidence::of(&record), &[]));
+    for end in [&mut views[1].client, &mut views[1].server] {
+        end.host.fingerprint = Some(Fingerprint::of(facts.clone()));
+        end.host.cpus = Some(2);
+    }
+    let grouped = Grouped::of("kernel", &views, 0.05).unwrap();
+    let mut found = below(&serde_json::to_value(&grouped).unwrap(), "");
+    // Of the first group.
+    found.remove("groups[].directions[].effect");
+    assert_eq!(found, of_table("A comparison by a fact"));
 }
