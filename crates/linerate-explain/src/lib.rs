@@ -5,7 +5,7 @@
 //! kernel does not say enough, the answer is `cannot-tell`, with the reason and with what would
 //! decide it. Thresholds stand as constants in the rules' files, each with its reason. [`transcript`] says the
 //! same of what other tools printed, and of the connections in a packet capture; [`replication`] of the records of both
-//! ends of a device that DRBD replicates.
+//! ends of a device that DRBD replicates, [`same_share`] of tests over links of different speeds.
 //!
 //! What it is not: it touches no host, runs no second test and guesses no cause that the record
 //! does not show. A finding's `next` names the run that would confirm or refute it. What a path should give is
@@ -41,6 +41,7 @@ mod phrases;
 pub mod probe;
 pub mod replication;
 mod rules;
+pub mod same_share;
 pub mod transcript;
 mod words;
 mod would_pass;
@@ -89,7 +90,7 @@ pub fn probe_ids() -> impl Iterator<Item = &'static str> {
 }
 
 /// In the order of the alphabet.
-const READING_IDS: [&str; 23] = [
+const READING_IDS: [&str; 24] = [
     "capture-gaps",
     "cluster-lock",
     "cluster-state",
@@ -107,6 +108,7 @@ const READING_IDS: [&str; 23] = [
     "raid-state",
     "replication-state",
     "resync-rate",
+    "same-share",
     "stripe-geometry",
     "summary-hides-ramp",
     "units-mixed",

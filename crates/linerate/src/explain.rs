@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use linerate_explain::replication;
 use linerate_explain::transcript::explain;
+use linerate_explain::{replication, same_share};
 use linerate_model::transcript::Transcript;
 use linerate_readers::{MOST_BYTES, capture, read};
 use linerate_report::transcript;
@@ -22,7 +22,7 @@ const PIECE: u64 = 1 << 20;
 /// Reads every input, then says what each shows and what they show together.
 pub(crate) fn run(arguments: &ExplainArguments, printer: &mut Printer) -> Result<(), Failure> {
     let mut transcripts: Vec<Transcript> = Vec::new();
-    let (mut watched, mut observed) = (Vec::new(), Vec::new());
+    let (mut watched, mut observed, mut over_links) = (Vec::new(), Vec::new(), Vec::new());
     for input in arguments.inputs() {
         let (name, mut source) = open(input)?;
         let mut bytes = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &ExplainArguments, printer: &mut Printer) -> Result
             match show::show(&name, &bytes, Format::of(arguments.json), printer)? {
                 Shown::Disks(record) => watched.push(record),
                 Shown::Connections(record) => observed.push(record),
-                Shown::Test => {}
+                Shown::Test(directions) => over_links.extend(directions),
             }
             continue;
         }
@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &ExplainArguments, printer: &mut Printer) -> Result
     let mut reading = explain(transcripts, arguments.given());
     let together = replication::together(&watched, &observed, &reading.given);
     reading.together.extend(together);
+    reading.together.extend(same_share::together(&over_links));
     if reading.transcripts.is_empty() && reading.together.is_empty() {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use linerate_analysis::evidence::Evidence;
+use linerate_explain::same_share::{OverLink, over_link};
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::disk_watch::DiskWatch;
 use linerate_model::observation::Observation;
@@ -51,7 +52,7 @@ fn parsed(file: &Path, bytes: &[u8]) -> Result<RunRecord, Failure> {
 
 /// What was shown, for those who say more of several.
 pub(crate) enum Shown {
-    Test,
+    Test(Vec<OverLink>),
     Connections(Observation),
     Disks(DiskWatch),
 }
@@ -76,12 +77,9 @@ pub(crate) fn show(
         return Ok(Shown::Disks(seen));
     }
     let run: RunRecord = record::from_json(bytes).map_err(unreadable)?;
-    test::print(
-        &test::view(&Evidence::of(&run)),
-        &run,
-        format,
-        false,
-        printer,
-    )?;
-    Ok(Shown::Test)
+    let evidence = Evidence::of(&run);
+    let view = test::view(&evidence);
+    test::print(&view, &run, format, false, printer)?;
+    let findings = linerate_explain::explain(&evidence);
+    Ok(Shown::Test(over_link(name, &evidence, &findings)))
 }
