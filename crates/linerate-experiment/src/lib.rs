@@ -11,6 +11,8 @@
 //! [`prove`] says whether a change helped, from runs before and after in turn, and [`sweep`] measures every combination
 //! of factors; [`interval`] says how well their means are known.
 //!
+//! [`boots`] compares two boots of a host, in turns that each restart it.
+//!
 //! [`rfc6349`] goes through the steps of that RFC and computes its metrics.
 //!
 //! [`to_peer`] finds out what an audit of a host wants to know of the path to its peer.
@@ -31,6 +33,7 @@
 //! ```
 
 mod aligned;
+pub mod boots;
 pub mod counter_test;
 pub mod diagnosis;
 pub mod grade;

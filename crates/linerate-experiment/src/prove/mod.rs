@@ -11,7 +11,7 @@
 mod judge;
 mod text;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::interval::{self, Interval};
 use crate::measured::Measured;
@@ -26,7 +26,7 @@ pub const ATTEMPTS: u32 = 3;
 const LOOKED_AT: f64 = 1.4;
 
 /// How many pairs are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairs {
     /// So many.
@@ -45,7 +45,7 @@ impl Pairs {
 }
 
 /// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// How many pairs.
     pub pairs: Pairs,
@@ -56,7 +56,7 @@ pub struct Question {
 }
 
 /// One of the two that are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// As it was.
@@ -83,7 +83,7 @@ impl Side {
 }
 
 /// A run to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     /// Its pair, from 1 on.
     pub pair: u32,
