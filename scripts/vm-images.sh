@@ -4,7 +4,7 @@
 #   kernel-oldest                       the oldest one that Debian's archive still has; without it, oldest-missing says why
 #   initrd-cloud, …                     a first stage that finds the disks and goes on to the real system
 #   debian.ext4                         Debian's smallest system with systemd, networkd, iproute2, ethtool, iperf3, mdadm, lvm2,
-#                                       sysstat, drbd-utils, xfsprogs, btrfs-progs and sshd, for all kernels; no sshd runs until a test starts it
+#                                       sysstat, drbd-utils, xfsprogs, btrfs-progs, kexec-tools and sshd, for all kernels; no sshd runs until a test starts it
 # The suite is this machine's, so that a program built here finds its libraries there. No root is needed, and nothing
 # is installed on this machine.
 set -eu
@@ -115,7 +115,7 @@ done
 mode=unshare
 [ "$(id -u)" -eq 0 ] && mode=root
 mmdebstrap --quiet --mode=$mode --variant=minbase \
-    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping,iperf3,openssh-server,mdadm,lvm2,sysstat,drbd-utils,xfsprogs,btrfs-progs \
+    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping,iperf3,openssh-server,mdadm,lvm2,sysstat,drbd-utils,xfsprogs,btrfs-progs,kexec-tools \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt=path-exclude='/usr/share/man/*' --dpkgopt=path-exclude='/usr/share/doc/*' --dpkgopt=path-exclude='/usr/share/locale/*' \
     --customize-hook='mkdir -p "$1/usr/lib/modules" "$1/opt/linerate" "$1/usr/local/lib/linerate-vm"' \

@@ -2,7 +2,7 @@
 
 pub(crate) mod arguments;
 mod runs;
-mod serving;
+pub(crate) mod serving;
 mod veth;
 
 use std::io;

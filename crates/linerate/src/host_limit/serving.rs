@@ -20,14 +20,14 @@ const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 /// `linerate serve` in a process of its own, so that its CPU time is counted separately. It ends with this value, and with
 /// this process.
-pub(super) struct Serving {
+pub(crate) struct Serving {
     _program: Program,
-    pub(super) port: String,
+    pub(crate) port: String,
 }
 
 impl Serving {
     /// Starts it and waits until it listens.
-    pub(super) fn start(address: &str, stop: &SignalFd) -> Result<Self, Failure> {
+    pub(crate) fn start(address: &str, stop: &SignalFd) -> Result<Self, Failure> {
         let failed = |why: &str| {
             Failure::Lab(format!(
                 "`linerate serve` on {address} did not start: {why}"

@@ -22,13 +22,15 @@ pub(crate) struct ProveArguments {
     #[arg(long, value_name = "FILE")]
     pub(super) before: Option<PathBuf>,
     /// Profile of the runs with the change
-    #[arg(long, value_name = "FILE")]
-    pub(super) after: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "of_boots")]
+    pub(super) after: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) boots: BootsArguments,
     /// Measure from this host to a host that runs `linerate serve`. Needs root; every setting is restored
     #[arg(
         long,
         value_name = "HOST",
-        required_unless_present = "in_lab",
+        required_unless_present_any = ["in_lab", "of_boots"],
         conflicts_with = "in_lab"
     )]
     pub(super) peer: Option<String>,
@@ -80,6 +82,45 @@ pub(crate) struct ProveArguments {
     /// More arguments for `linerate test`
     #[arg(last = true, value_name = "TEST")]
     test: Vec<String>,
+}
+
+// `linerate prove --boots`.
+#[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches of a command line"
+)]
+pub(super) struct BootsArguments {
+    /// Compare two boots of this host instead of profiles: it restarts into one and the other in turn, at least six times
+    /// each, and ends in its default boot. Each is a kernel's image, then options for its command line:
+    /// '/boot/vmlinuz-6.1.0-41-amd64 mitigations=off'. Needs root, systemd and kexec. Tests go to --peer, else over loopback
+    #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, group = "of_boots", conflicts_with_all = ["before", "after", "in_lab", "engine", "state"])]
+    pub(super) boots: Vec<String>,
+    /// With --boots: restart this host now, without asking
+    #[arg(long, requires = "boots")]
+    pub(super) yes: bool,
+    /// With --boots: no test starts earlier after a boot, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = super::boots::SETTLE_S, requires = "boots")]
+    pub(super) settle: u32,
+    /// What the boots of the latest series gave until now
+    #[arg(long, group = "of_boots", conflicts_with_all = ["before", "after", "in_lab", "peer", "boots"])]
+    pub(super) boots_show: bool,
+    /// End a series of boots; the host stays in the boot that it is in
+    #[arg(long, group = "of_boots", conflicts_with_all = ["before", "after", "in_lab", "peer", "boots", "boots_show"])]
+    pub(super) boots_cancel: bool,
+    /// Go on with a series after a boot
+    #[arg(long, hide = true, group = "of_boots", conflicts_with_all = ["before", "after", "in_lab", "peer", "boots", "boots_show", "boots_cancel"])]
+    pub(super) boots_resume: bool,
+    /// The folder in which a series of boots is kept [default: /var/lib/linerate/boots]
+    #[arg(long, value_name = "FOLDER", requires = "of_boots")]
+    pub(super) boots_state: Option<PathBuf>,
+}
+
+impl BootsArguments {
+    /// Whether boots are asked for.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.boots.is_empty() || self.boots_show || self.boots_cancel || self.boots_resume
+    }
 }
 
 impl ProveArguments {

@@ -1,6 +1,7 @@
 //! `linerate prove`: whether a change helped.
 
 pub(crate) mod arguments;
+mod boots;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -30,10 +31,13 @@ struct Kind {
 
 /// Runs the pairs and says what they say.
 pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), Failure> {
+    if arguments.boots.is_asked() {
+        return boots::run(arguments, printer);
+    }
     let read = |file: Option<&Path>| file.map_or_else(|| Ok(Vec::new()), wishes_in);
     let (before, after) = (
         read(arguments.before.as_deref())?,
-        read(Some(&arguments.after))?,
+        read(arguments.after.as_deref())?,
     );
     if same(&before, &after) {
         return Err(Failure::Usage(

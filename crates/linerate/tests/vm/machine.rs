@@ -240,6 +240,20 @@ impl<'d> Machine<'d> {
         }
     }
 
+    /// Waits until it has ended by itself: QEMU ends where a guest resets the machine.
+    #[track_caller]
+    pub(crate) fn ends(&mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while self.qemu.try_wait().unwrap().is_none() {
+            assert!(
+                Instant::now() < end,
+                "it did not end in {limit:?}\n{}",
+                self.last_words()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Takes its power: what the guest had not flushed is lost.
     pub(crate) fn cut_power(self) {
         drop(self);

@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod boots;
 mod crash;
 mod disks;
 #[path = "../it/harness/disturbance.rs"]
