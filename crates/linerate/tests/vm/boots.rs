@@ -44,7 +44,7 @@ fn build(disk: &Disk, images: &Images) -> Build {
 /// Starts a series, and leaves the guest in its first boot of it.
 #[track_caller]
 fn begin(machine: &mut Machine<'_>, build: &Build, boots: [&str; 2], options: &str) {
-    machine.ok("mkdir -p /boot /mnt && mount -o ro /dev/vdc /mnt && cp /mnt/* /boot/ && umount /mnt && sync");
+    machine.ok("mkdir -p /boot /mnt && mount -o ro /dev/vdc /mnt && cp /mnt/*-cloud /boot/ && umount /mnt && sync");
     let [before, after] = boots;
     let refused = machine.run(&format!("linerate prove --boots '{before}' '{after}'"));
     assert!(
