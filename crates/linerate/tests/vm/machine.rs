@@ -178,7 +178,18 @@ impl<'d> Machine<'d> {
     /// Waits until the guest answers, the first time after [`Self::power_on`].
     #[track_caller]
     pub(crate) fn answers(&mut self, build: &Build) {
-        match self.port.greeting(BOOT) {
+        self.greets(build, BOOT);
+    }
+
+    /// Waits until the guest answers after it has restarted itself: it goes down first.
+    #[track_caller]
+    pub(crate) fn comes_back(&mut self, build: &Build) {
+        self.greets(build, 3 * BOOT);
+    }
+
+    #[track_caller]
+    fn greets(&mut self, build: &Build, limit: Duration) {
+        match self.port.greeting(limit) {
             Ok(boot) => self.boot = boot,
             Err(why) => panic!("{why}\n{}", self.last_words()),
         }
