@@ -34,6 +34,10 @@ const BLOWS: [Blow; 4] = [
 ];
 const DEAD: &str = "dead";
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what befalls a host, one thing independent of the other"
+)]
 struct Host {
     loader: Loader,
     next: Option<Side>,

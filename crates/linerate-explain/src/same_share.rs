@@ -203,13 +203,13 @@ mod tests {
         over_link(name, &evidence, &[])
     }
 
-    fn of(tests: [Vec<OverLink>; 2]) -> Vec<Finding> {
+    fn of(tests: &[Vec<OverLink>; 2]) -> Vec<Finding> {
         together(&tests.concat())
     }
 
     #[test]
     fn the_same_share_on_two_links_points_at_software() {
-        let found = of([
+        let found = of(&[
             test("ten.json", 10_000, 1.8e9, "042stab059.7"),
             test("one.json", 1000, 185e6, "042stab059.7"),
         ]);
@@ -236,7 +236,7 @@ mod tests {
             // Nothing in common.
             test("one.json", 1000, 185e6, "b"),
         ] {
-            assert_eq!(of([ten(), other]), []);
+            assert_eq!(of(&[ten(), other]), []);
         }
     }
 

@@ -305,17 +305,17 @@ mod tests {
         let cases: [Change; 18] = [
             ("kernel", |host| host.system.kernel = known("6.6.1")),
             ("kernel-build", |host| {
-                host.system.kernel_build = known("#2")
+                host.system.kernel_build = known("#2");
             }),
             ("microcode", |host| {
-                host.processors.microcode = known("0xf6")
+                host.processors.microcode = known("0xf6");
             }),
             ("mitigation.spectre_v2", |host| {
                 of(&mut host.processors.mitigations)
                     .insert("spectre_v2".to_owned(), "Vulnerable".to_owned());
             }),
             ("driver", |host| {
-                of(&mut eth0(host).driver).name = "i40e".to_owned()
+                of(&mut eth0(host).driver).name = "i40e".to_owned();
             }),
             ("driver-version", |host| {
                 of(&mut eth0(host).driver).version = Some("5.2".to_owned());
@@ -327,12 +327,12 @@ mod tests {
                 of(&mut eth0(host).features).get_mut("rx-gro").unwrap().on = false;
             }),
             ("coalescing.rx-usecs", |host| {
-                of(&mut eth0(host).coalescing).rx_usecs = 0
+                of(&mut eth0(host).coalescing).rx_usecs = 0;
             }),
             ("ring.rx", |host| of(&mut eth0(host).rings).rx = 4096),
             ("ring.tx", |host| of(&mut eth0(host).rings).tx = 4096),
             ("queues.combined", |host| {
-                of(&mut eth0(host).channels).combined = 1
+                of(&mut eth0(host).channels).combined = 1;
             }),
             ("queues.irq-cpus", |host| {
                 of(&mut eth0(host).interrupts)[1].allowed = Fact::Known([0].into_iter().collect());
@@ -344,7 +344,7 @@ mod tests {
                 of(&mut eth0(host).queues)[2].cpus = Fact::Known([1].into_iter().collect());
             }),
             ("qdisc", |host| {
-                of(&mut eth0(host).qdiscs)[1].kind = "fq".to_owned()
+                of(&mut eth0(host).qdiscs)[1].kind = "fq".to_owned();
             }),
             ("sysctl.net.ipv4.tcp_rmem", |host| {
                 host.sysctls

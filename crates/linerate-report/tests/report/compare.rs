@@ -174,6 +174,7 @@ fn text_stays_within_its_width_in_ascii_too() {
 }
 
 /// A run at this time with these facts of both ends.
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
 fn on(rate_bps: f64, at: u64, facts: &[(Key, &str)]) -> RunRecord {
     let mut record = of(rate_bps);
     record.started_at_unix_ms = at;
@@ -190,6 +191,7 @@ fn on(rate_bps: f64, at: u64, facts: &[(Key, &str)]) -> RunRecord {
 }
 
 /// Six runs of each of these kernels and drivers, off by a percent this way and that.
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
 fn series(kinds: &[(f64, &str, &str)]) -> Vec<RunView> {
     let run = |(rate, kernel, driver): &(f64, &str, &str), at: u64| {
         let off = [1.0, 0.99, 1.01][usize::try_from(at % 3).unwrap()];
@@ -207,6 +209,7 @@ fn series(kinds: &[(f64, &str, &str)]) -> Vec<RunView> {
         .collect()
 }
 
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
 fn grouped(key: &str, runs: &[RunView]) -> Grouped {
     Grouped::of(key, runs, 0.05).unwrap()
 }

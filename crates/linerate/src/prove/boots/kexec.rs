@@ -17,7 +17,7 @@ use crate::place::{Gave, HostPlace, Place as _, Wanted};
 use crate::printer::Printer;
 use crate::{prove, signals};
 
-/// Where a host that boots its peer's kernel reaches itself.
+/// Where this host reaches itself.
 const LOOPBACK: &str = "127.0.0.1";
 
 /// Refuses a host without kexec.
@@ -89,14 +89,13 @@ impl<'a> Kexec<'a> {
         let mut words = self.series.words.clone();
         // Ends with the test.
         let mut server = None;
-        let peer = match &self.series.peer {
-            Some(peer) => peer.as_str(),
-            None => {
-                let serving = Serving::start(LOOPBACK, &stop)?;
-                words.extend(["-p".to_owned(), serving.port.clone()]);
-                server = Some(serving);
-                LOOPBACK
-            }
+        let peer = if let Some(peer) = &self.series.peer {
+            peer.as_str()
+        } else {
+            let serving = Serving::start(LOOPBACK, &stop)?;
+            words.extend(["-p".to_owned(), serving.port.clone()]);
+            server = Some(serving);
+            LOOPBACK
         };
         let no_lock = || Err(Failure::Setting("no setting is changed".to_owned()));
         let mut place = HostPlace::prepare(peer, [], stop, no_lock)?;
