@@ -8,6 +8,7 @@ use linerate_testing::{Need, skipped};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::harness::copies::{noise, shares};
 use crate::harness::{
     Hosts, LINERATE, LONG, Server, alone, beside, findings, run, say, start, wait_until,
 };
@@ -17,20 +18,6 @@ const USER_AND_MOUNT: [&str; 4] = ["--user", "--map-root-user", "--mount", "--"]
 
 fn on_disk() -> TempDir {
     TempDir::with_prefix_in("transfer-", env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// Bytes that no two places of a file have alike.
-pub(crate) fn noise(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
 }
 
 /// A server that takes files into a folder.
@@ -46,16 +33,6 @@ fn send(server: &Server, source: &Path, target: &Path, words: &str) -> Command {
         .arg("--target")
         .arg(target);
     command
-}
-
-/// The shares of a transfer's time, which add up to it.
-pub(crate) fn shares(document: &Value) -> [f64; 3] {
-    let time = &document["transfer"]["time"];
-    let part = |name: &str| time[name].as_f64().unwrap();
-    let parts = ["source_ns", "network_ns", "target_ns"].map(part);
-    let whole = part("whole_ns");
-    assert!((parts.iter().sum::<f64>() - whole).abs() < 0.5, "{time}");
-    parts.map(|part| part / whole.max(1.0))
 }
 
 #[test]

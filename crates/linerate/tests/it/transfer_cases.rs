@@ -10,134 +10,13 @@ use std::time::Instant;
 use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
+use crate::harness::copies::{Case, Limit, MIB, Told, cases, judge, noise};
 use crate::harness::{
-    Hosts, LONG, Limit, Server, Volume, alone, asked, beside, findings, lacks_programs, run, say,
-    start, wait_until,
+    Hosts, LONG, Server, Volume, alone, asked, beside, lacks_programs, run, start, wait_until,
 };
-use crate::transfer::{noise, shares};
 
 /// What the network carries: 400 Mbit/s on the wire, B/s of payload in segments of 1,448 bytes.
 const NETWORK: u64 = 50_000_000 * 1448 / 1514;
-const MIB: usize = 1 << 20;
-
-/// What is to be said of a case.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Told {
-    /// This finding first.
-    First(&'static str),
-    /// The network has most of the time, and no finding about a disk comes first.
-    Network,
-    /// The target's disk first, and that it is full.
-    Full,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Case {
-    name: &'static str,
-    /// Files, and bytes of each.
-    files: (usize, usize),
-    source: Option<Limit>,
-    target: Option<Limit>,
-    words: &'static str,
-    told: Told,
-}
-
-fn of_network(percent: u64) -> u64 {
-    NETWORK * percent / 100
-}
-
-/// Twelve, with files of `unit` MiB and twice that.
-fn cases(unit: usize) -> Vec<Case> {
-    let case = Case {
-        name: "",
-        files: (1, unit * MIB),
-        source: None,
-        target: None,
-        words: "",
-        told: Told::Network,
-    };
-    let read = |percent| Some(Limit::Read(of_network(percent)));
-    let write = |percent| Some(Limit::Write(of_network(percent)));
-    // A ring of 64 MiB takes in the difference for a while.
-    let long = (1, 2 * unit * MIB);
-    let small = (300, 16 << 10);
-    vec![
-        Case {
-            name: "the source reads half of what the network carries",
-            source: read(50),
-            told: Told::First("disk-read"),
-            ..case
-        },
-        Case {
-            name: "the network carries half of what the target writes",
-            target: write(200),
-            ..case
-        },
-        Case {
-            name: "the target writes half of what the network carries",
-            target: write(50),
-            told: Told::First("disk-write"),
-            ..case
-        },
-        Case {
-            name: "the source reads four fifths of what the network carries",
-            source: read(80),
-            told: Told::First("disk-read"),
-            ..case
-        },
-        Case {
-            name: "the network carries four fifths of what the target writes",
-            target: write(125),
-            ..case
-        },
-        Case {
-            name: "the target writes four fifths of what the network carries",
-            files: long,
-            target: write(80),
-            told: Told::First("disk-write"),
-            ..case
-        },
-        Case {
-            name: "a source that memory holds and does not let go",
-            words: "--buffered",
-            told: Told::First("source-cached"),
-            ..case
-        },
-        Case {
-            name: "a target that is full",
-            files: long,
-            told: Told::Full,
-            ..case
-        },
-        Case {
-            name: "small files, and a target with a slow fsync",
-            files: small,
-            target: Some(Limit::Writes(60)),
-            told: Told::First("disk-write"),
-            ..case
-        },
-        Case {
-            name: "a target that is written when all is there",
-            target: write(50),
-            words: "--buffered",
-            told: Told::First("serial-copy"),
-            ..case
-        },
-        Case {
-            name: "small files, and a source with few reads a second",
-            files: small,
-            source: Some(Limit::Reads(60)),
-            told: Told::First("disk-read"),
-            ..case
-        },
-        Case {
-            name: "64 streams on the network, and a target of twice its rate",
-            target: write(200),
-            words: "-P 64",
-            ..case
-        },
-    ]
-}
 
 /// Keeps a file in memory until it is dropped: what is mapped is not let go.
 struct Mapped(Child);
@@ -208,43 +87,6 @@ fn transfer(hosts: &Hosts, case: &Case, from: &Volume, to: &Volume) -> Value {
     done.json()
 }
 
-/// Whether what was said is right; else what was not.
-fn judge(case: &Case, document: &Value) -> Result<(), String> {
-    let found = findings(document);
-    let [source, network, target] = shares(document);
-    say(&format!(
-        "{}: {}; source {source:.2}, network {network:.2}, target {target:.2}, {}",
-        case.name,
-        found.first().map_or("nothing", |id| id.as_str()),
-        rate(document)
-    ));
-    let first = found.first().map(String::as_str);
-    let is_disk = |id: &str| id.starts_with("disk-") || id == "serial-copy";
-    let is_right = match case.told {
-        Told::First(id) => first == Some(id),
-        Told::Network => network > source.max(target) && !first.is_some_and(is_disk),
-        Told::Full => {
-            let error = document["transfer"]["target"]["error"].as_str();
-            first == Some("disk-write") && error.is_some_and(|error| error.contains("No space"))
-        }
-    };
-    if is_right {
-        Ok(())
-    } else {
-        Err(format!("{}: {found:?}, not {:?}", case.name, case.told))
-    }
-}
-
-fn rate(document: &Value) -> String {
-    let transfer = &document["transfer"];
-    let one = |name: &str| transfer[name].as_f64().unwrap_or(0.0) / 1e6;
-    format!(
-        "{:.0} Mbit/s handed over, {:.0} on disk",
-        one("handed_over_bps"),
-        one("on_disk_bps")
-    )
-}
-
 #[test]
 fn the_stage_that_was_made_slow_is_named() {
     let what = "transfers whose limit is known";
@@ -260,7 +102,7 @@ fn the_stage_that_was_made_slow_is_named() {
         .tc("qdisc add dev a0 root tbf rate 400mbit burst 128k latency 20ms");
     let all = asked("LINERATE_TRANSFER_CASES").is_some();
     let unit = if all { 384 } else { 192 };
-    let mut cases = cases(unit);
+    let mut cases = cases(NETWORK, unit);
     if !all {
         cases.truncate(3);
     }

@@ -15,10 +15,7 @@ const WATCHED: u32 = 12;
 fn machine(disk: &Disk) -> Machine<'_> {
     let mut build = Build::new(System::Small, &[]);
     build.drives = vec![Drive::of(64); 4];
-    build.drives.push(Drive {
-        mib: 64,
-        throttling: "iops-total=120",
-    });
+    build.drives.push(Drive::throttled(64, "iops-total=120"));
     Machine::boot(disk, &build)
 }
 
@@ -261,10 +258,7 @@ fn a_guests_disk_of_120_iops_is_probed_as_one() {
     let disk = Disk::new(images);
     let mut build = Build::new(System::Small, &[]);
     // A probe leaves 1 GiB free.
-    build.drives = vec![Drive {
-        mib: 2048,
-        throttling: "iops-total=120",
-    }];
+    build.drives = vec![Drive::throttled(2048, "iops-total=120")];
     let mut machine = Machine::boot(&disk, &build);
     machine.ok("mkdir /probed && mkfs.ext4 -q /dev/vdc && mount /dev/vdc /probed && sync");
     let right = (1..=ATTEMPTS).any(|attempt| {

@@ -2,7 +2,8 @@
 //! can be slowed, two guests on one wire.
 
 use crate::images::images;
-use crate::machine::{Build, Card, Disk, Machine, System};
+use crate::machine::{Build, Disk, Machine, System};
+use crate::pair::pair;
 
 #[test]
 fn a_power_cut_loses_what_was_not_flushed() {
@@ -31,16 +32,9 @@ fn two_guests_on_one_wire_and_a_pulled_cable() {
     let Some(images) = images("two_guests_on_one_wire_and_a_pulled_cable") else {
         return;
     };
-    let (disk, other) = (Disk::new(images), Disk::new(images));
-    let wire = disk.file("wire");
-    let mut near = Machine::boot(
-        &disk,
-        &Build::new(System::Small, &[Card::Listen(wire.clone())]),
-    );
-    let mut far = Machine::boot(&other, &Build::new(System::Small, &[Card::Connect(wire)]));
-    near.ok("ip address add 10.8.0.1/24 dev eth0 && ip link set eth0 up");
-    far.ok("ip address add 10.8.0.2/24 dev eth0 && ip link set eth0 up");
-    near.ok("timeout 20 bash -c 'until ping -c1 -W1 10.8.0.2; do :; done'");
+    let disks = [Disk::new(images), Disk::new(images)];
+    let [mut near, far] = pair(&disks, 768, [vec![], vec![]]);
+    near.ok("timeout 20 bash -c 'until ping -c1 -W1 10.0.0.2; do :; done'");
     let carrier = |machine: &mut Machine<'_>, wanted: u8| {
         machine.ok(&format!(
             "timeout 20 bash -c 'until [ $(cat /sys/class/net/eth0/carrier) = {wanted} ]; do :; done'"
@@ -48,10 +42,10 @@ fn two_guests_on_one_wire_and_a_pulled_cable() {
     };
     near.monitor.link(0, false);
     carrier(&mut near, 0);
-    assert_eq!(near.run("ping -c1 -W1 10.8.0.2").code, 1);
+    assert_eq!(near.run("ping -c1 -W1 10.0.0.2").code, 1);
     near.monitor.link(0, true);
     carrier(&mut near, 1);
-    near.ok("timeout 20 bash -c 'until ping -c1 -W1 10.8.0.2; do :; done'");
+    near.ok("timeout 20 bash -c 'until ping -c1 -W1 10.0.0.2; do :; done'");
     near.power_off();
     far.power_off();
 }

@@ -137,17 +137,22 @@ fn program(images: &Images) -> Result<(), String> {
     // A new file: machines that still run keep theirs.
     let disk = images.folder.join("program.new");
     drop(std::fs::remove_file(&disk));
+    ext4(&tree, &disk, 96)?;
+    std::fs::rename(&disk, images.program()).unwrap();
+    Ok(())
+}
+
+/// Makes an image with ext4 of what a folder holds.
+pub(crate) fn ext4(tree: &Path, image: &Path, mib: u64) -> Result<(), String> {
     let path = std::env::var("PATH").unwrap_or_default();
     done(
         Command::new("mkfs.ext4")
             .env("PATH", format!("{path}:/usr/sbin:/sbin"))
-            .args(["-q", "-F", "-d"])
-            .arg(&tree)
-            .arg(&disk)
-            .arg("96M"),
-    )?;
-    std::fs::rename(&disk, images.program()).unwrap();
-    Ok(())
+            .args(["-q", "-F", "-m", "0", "-d"])
+            .arg(tree)
+            .arg(image)
+            .arg(format!("{mib}M")),
+    )
 }
 
 fn strip(from: &Path, to: &Path) -> Result<(), String> {

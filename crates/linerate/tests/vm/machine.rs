@@ -57,20 +57,37 @@ pub(crate) enum Model {
     E1000e,
 }
 
-/// A disk of its own, empty at the first boot: `vdc` and those that follow.
-#[derive(Debug, Clone, Copy)]
+/// A disk of its own: `vdc` and those that follow.
+#[derive(Debug, Clone)]
 pub(crate) struct Drive {
+    /// A disk that several machines may have, which none of them writes; else one that is empty at the first boot.
+    pub(crate) image: Option<PathBuf>,
+    /// Of one that is empty.
     pub(crate) mib: u64,
-    /// What QEMU lets pass, as its `throttling` has it: `iops-total=120`, `bps-write=2097152`; empty = all.
+    /// What QEMU lets pass, as its `throttling` has it: `iops-total=120`, `bps-write=2097152`; empty = all. [`Monitor::throttle`]
+    /// changes it.
     pub(crate) throttling: &'static str,
 }
 
 impl Drive {
     /// As fast as it comes.
     pub(crate) fn of(mib: u64) -> Self {
+        Self::throttled(mib, "")
+    }
+
+    pub(crate) fn throttled(mib: u64, throttling: &'static str) -> Self {
         Self {
+            image: None,
             mib,
-            throttling: "",
+            throttling,
+        }
+    }
+
+    /// With what this file has.
+    pub(crate) fn with(image: PathBuf) -> Self {
+        Self {
+            image: Some(image),
+            ..Self::of(0)
         }
     }
 }
@@ -211,7 +228,13 @@ impl<'d> Machine<'d> {
     /// Has the guest run a script of bash.
     #[track_caller]
     pub(crate) fn run(&mut self, script: &str) -> Done {
-        match self.port.run(script, LONG) {
+        self.run_for(script, LONG)
+    }
+
+    /// The same of a script that may take as long as this.
+    #[track_caller]
+    pub(crate) fn run_for(&mut self, script: &str, limit: Duration) -> Done {
+        match self.port.run(script, limit) {
             Ok(done) => done,
             Err(why) => panic!("{script}: {why}\n{}", self.last_words()),
         }
@@ -379,24 +402,7 @@ fn command(disk: &Disk, build: &Build) -> Command {
         command.arg(format!("file={},if=virtio,{more}", path.display()));
     }
     for (number, drive) in build.drives.iter().enumerate() {
-        let file = disk.file(&format!("drive{number}"));
-        // What a machine wrote before its power was cut stays.
-        let opened = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&file);
-        let made = opened.and_then(|file| file.set_len(drive.mib << 20));
-        assert!(made.is_ok(), "{}: {made:?}", file.display());
-        let throttling = match drive.throttling {
-            "" => String::new(),
-            what => format!(",throttling.{what}"),
-        };
-        command.arg("-drive");
-        command.arg(format!(
-            "file={},if=virtio,format=raw,cache=unsafe{throttling}",
-            file.display()
-        ));
+        drives(&mut command, disk, number, drive);
     }
     let socket = |name: &str| format!("path={},server=on,wait=off", disk.file(name).display());
     command.args(["-device", "virtio-serial", "-chardev"]);
@@ -412,6 +418,31 @@ fn command(disk: &Disk, build: &Build) -> Command {
         cards(&mut command, number, card);
     }
     command
+}
+
+fn drives(command: &mut Command, disk: &Disk, number: usize, drive: &Drive) {
+    let (file, more) = match &drive.image {
+        Some(image) => (image.clone(), ",readonly=on"),
+        None => (disk.file(&format!("drive{number}")), ""),
+    };
+    if drive.image.is_none() {
+        // What a machine wrote before its power was cut stays.
+        let opened = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&file);
+        let made = opened.and_then(|file| file.set_len(drive.mib << 20));
+        assert!(made.is_ok(), "{}: {made:?}", file.display());
+    }
+    let throttling = match drive.throttling {
+        "" => String::new(),
+        what => format!(",throttling.{what}"),
+    };
+    command.arg("-drive").arg(format!(
+        "file={},if=virtio,id=drive{number},format=raw,cache=unsafe{more}{throttling}",
+        file.display()
+    ));
 }
 
 const VIRTIO: &str = "virtio-net-pci,romfile=";

@@ -9,6 +9,8 @@
 
 mod audit;
 mod boots;
+#[path = "../it/harness/copies.rs"]
+mod copies;
 mod crash;
 mod disks;
 #[path = "../it/harness/disturbance.rs"]
@@ -21,6 +23,7 @@ mod monitor;
 mod netem;
 mod network;
 mod oldest;
+mod pair;
 mod persist;
 mod port;
 mod prove;
@@ -30,6 +33,7 @@ mod roll_out;
 mod rollback;
 mod sctp;
 mod storage_audit;
+mod transfer;
 mod units;
 mod vlan;
 

@@ -46,12 +46,19 @@ impl Monitor {
     /// Bounds the operations a second of the machine's disk; 0 bounds nothing. What is synced between two changes
     /// then takes its time, and a test can act between them.
     pub(crate) fn disk(&mut self, operations: u32) {
-        self.tell(
-            "block_set_io_throttle",
-            &json!({
-                "device": "system", "iops": operations, "iops_rd": 0, "iops_wr": 0, "bps": 0, "bps_rd": 0, "bps_wr": 0,
-            }),
-        );
+        self.throttle("system", &[("iops", u64::from(operations))]);
+    }
+
+    /// Bounds what a disk lets pass a second, as QMP's `block_set_io_throttle` has it: `bps_wr`, `iops_rd`. What is not named is
+    /// not bounded.
+    pub(crate) fn throttle(&mut self, device: &str, limits: &[(&str, u64)]) {
+        let mut arguments = json!({
+            "device": device, "iops": 0, "iops_rd": 0, "iops_wr": 0, "bps": 0, "bps_rd": 0, "bps_wr": 0,
+        });
+        for (limit, amount) in limits {
+            arguments[*limit] = json!(amount);
+        }
+        self.tell("block_set_io_throttle", &arguments);
     }
 
     fn read(&mut self) -> Value {

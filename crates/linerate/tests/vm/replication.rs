@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use crate::images::images;
-use crate::machine::{Build, Card, Disk, Drive, Machine, System};
+use crate::machine::{Disk, Drive, Machine};
+use crate::pair::pair;
 use crate::say;
 
 /// Large enough that no synchronisation ends while it is watched.
@@ -86,30 +87,16 @@ const CASES: [Case; 7] = [
 ];
 
 fn guests(disks: &[Disk; 2]) -> [Machine<'_>; 2] {
-    let wire = disks[0].file("wire");
-    let cards = [Card::Listen(wire.clone()), Card::Connect(wire)];
-    let mut number = 0;
-    cards.map(|card| {
-        let mut build = Build::new(System::Small, &[card]);
-        build.memory_mib = 512;
-        let throttling = ["", "bps-write=2097152"][number];
-        build.drives = ["", throttling]
-            .map(|throttling| Drive {
-                mib: MIB,
-                throttling,
-            })
-            .to_vec();
-        let mut machine = Machine::boot(&disks[number], &build);
-        number += 1;
-        machine.ok(&format!(
-            "mkdir -p /run/lock; hostname n{number}; ip address add 10.0.0.{number}/24 dev eth0; ip link set eth0 up; modprobe drbd"
-        ));
+    let drives = |second| vec![Drive::of(MIB), Drive::throttled(MIB, second)];
+    let mut both = pair(disks, 512, [drives(""), drives("bps-write=2097152")]);
+    for machine in &mut both {
+        machine.ok("mkdir -p /run/lock; modprobe drbd");
         let first = [("n1", "10.0.0.1:7789"), ("n2", "10.0.0.2:7789")];
         let second = [("n1", "10.0.0.1:7790"), ("n2", "10.0.0.2:7790")];
         machine.write("/etc/drbd.d/r0.res", &resource("r0", 0, "vdc", first));
         machine.write("/etc/drbd.d/r1.res", &resource("r1", 1, "vdd", second));
-        machine
-    })
+    }
+    both
 }
 
 /// A resource's file: its device's number, its disk, and the address and port of each host by name.

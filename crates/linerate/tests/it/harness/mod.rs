@@ -1,6 +1,7 @@
 //! What all tests use: processes that end with the test, folders, waiting for a condition.
 
 mod bed;
+pub(crate) mod copies;
 mod disturbance;
 mod hosts;
 mod http;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use bed::Bed;
+pub(crate) use copies::findings;
 pub(crate) use disturbance::measured;
 pub(crate) use hosts::{B, Host, Hosts};
 pub(crate) use http::{exchange, get};
@@ -29,7 +31,7 @@ pub(crate) use lacking::{has, iperf3, lacks_a_lab, lacks_namespaces, lacks_progr
 pub(crate) use machine::{alone, beside};
 pub(crate) use process::{Done, Running, linerate, run, start, start_with};
 pub(crate) use server::{Server, free_port};
-pub(crate) use volume::{Limit, Loop, Volume};
+pub(crate) use volume::{Loop, Volume};
 
 /// The binary under test.
 pub(crate) const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");
@@ -132,16 +134,6 @@ pub(crate) fn number(document: &Value, pointer: &str) -> u64 {
     found
         .and_then(Value::as_u64)
         .unwrap_or_else(|| panic!("{pointer} is {found:?}"))
-}
-
-/// The ids of the findings, in their order.
-pub(crate) fn findings(document: &Value) -> Vec<String> {
-    document["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|finding| finding["id"].as_str().unwrap().to_owned())
-        .collect()
 }
 
 /// The equations of all directions.

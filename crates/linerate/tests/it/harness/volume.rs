@@ -8,6 +8,7 @@ use linerate_kernel::namespace::is_root;
 use linerate_testing::Need;
 use tempfile::TempDir;
 
+use super::copies::Limit;
 use super::{LONG, run};
 
 /// The limits of all processes that are in no group of their own, and of the kernel's writing (control groups 1).
@@ -46,19 +47,6 @@ impl Drop for Loop {
         ));
         drop(fs::remove_file(&self.file));
     }
-}
-
-/// What a disk may do.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Limit {
-    /// Bytes a second that are read.
-    Read(u64),
-    /// Bytes a second that are written.
-    Write(u64),
-    /// Reads a second.
-    Reads(u64),
-    /// Writes a second.
-    Writes(u64),
 }
 
 /// ext4 on a loop device, which goes with this value.
