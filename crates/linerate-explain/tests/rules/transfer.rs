@@ -16,6 +16,8 @@ fn transfer(source: u64, target: u64, fsync: u64) -> RunRecord {
     let last = server.streams[0].last_byte_ns.unwrap();
     let whole = last.since(start).0 * 100 / (100 - fsync);
     let share = |percent: u64| Nanos(whole * percent / 100);
+    // The rest of the time the threads of each end wait.
+    let rest = |part: Nanos| last.since(start).since(part);
     let stage = |role, empty, full, on_disk| StageRecord {
         medium: Medium::Disk(StagePlace {
             path: "/data".into(),
@@ -34,9 +36,19 @@ fn transfer(source: u64, target: u64, fsync: u64) -> RunRecord {
         ..fixture::stage(role)
     };
     let end = Nanos(start.0 + whole);
-    server.stage = Some(stage(StageRole::Target, Nanos(0), share(target), Some(end)));
+    server.stage = Some(stage(
+        StageRole::Target,
+        rest(share(target)),
+        share(target),
+        Some(end),
+    ));
     let client = record.client.as_mut().unwrap();
-    client.stage = Some(stage(StageRole::Source, share(source), Nanos(0), None));
+    client.stage = Some(stage(
+        StageRole::Source,
+        share(source),
+        rest(share(source)),
+        None,
+    ));
     record
 }
 

@@ -1,14 +1,19 @@
 //! A transfer from disk to disk: its two rates, and which share of its time each stage held it up.
 //!
 //! The time is that of the target: from the moment that the streams were let go until its last fsync had returned. It is divided
-//! by the rings. While a stream of the target waits for room, the target holds the transfer up, and so it does from the last byte
-//! that arrived to the end. While a stream of the source waits for a piece, the source does. The rest of the time the streams had
-//! bytes to send and room for them: that is the network's, and the work of both hosts for it.
+//! by who waited at the rings, from its end on backwards. Where a stream of the target waits for room, or the end for the last
+//! fsync, the target has held the transfer up since its threads last waited for a piece. Where a stream of the source waits for a
+//! piece, the source has since its threads last waited for room. The rest of the time is the network's, and the work of both
+//! hosts for it.
+
+mod waits;
 
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::transfer::{Cell, CellRun, Medium, StageRecord, StageRole};
 use linerate_model::units::{Bytes, Nanos};
 use serde::Serialize;
+
+use waits::Waits;
 
 /// A transfer's figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,11 +68,11 @@ pub struct Stage {
 pub struct StageTimes {
     /// All of it.
     pub whole_ns: Nanos,
-    /// The streams waited for the source.
+    /// The source was the slowest.
     pub source_ns: Nanos,
-    /// The streams had bytes to send and room for them.
+    /// The streams were: both disks waited for them.
     pub network_ns: Nanos,
-    /// The streams waited for the target to write, or the end did.
+    /// The target was, or the end waited for it.
     pub target_ns: Nanos,
     /// Of [`StageTimes::target_ns`], after the last byte had been handed over: fsync.
     pub fsync_ns: Nanos,
@@ -185,20 +190,25 @@ fn times(source: &StageRecord, target: &StageRecord, start: Nanos, last_byte: Na
         part
     };
     let tail = take(end.since(last_byte));
-    let full = take(target.ring.full);
-    let source_part = take(source.ring.empty);
+    let written = Waits::of(&target.ring, target.began.max(start), last_byte);
+    // The end waits for the target, which has not waited for a piece since.
+    let target_part = take(written.for_room.plus(written.open));
+    let ring = &source.ring;
+    let rings_time = ring.empty.plus(ring.full).plus(ring.between);
+    let read = Waits::of(ring, source.began, source.began.plus(rings_time));
+    let source_part = take(read.for_pieces);
     StageTimes {
         whole_ns: whole,
         source_ns: source_part,
         network_ns: left,
-        target_ns: tail.plus(full),
+        target_ns: tail.plus(target_part),
         fsync_ns: end.since(target.handed_over).min(tail),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::transfer::RingRecord;
+    use linerate_model::transfer::{RingRecord, RingSample};
     use linerate_testing::fixture;
 
     use super::*;
@@ -237,12 +247,40 @@ mod tests {
         assert_eq!((times.source_ns, times.network_ns), (Nanos(10), Nanos(880)));
         // A full target holds the source's ring full as well.
         let times = divided((10, 860), (5, 830), 990);
-        assert_eq!((times.target_ns, times.network_ns), (Nanos(940), Nanos(50)));
+        assert_eq!((times.target_ns, times.network_ns), (Nanos(995), Nanos(0)));
+    }
+
+    #[test]
+    fn what_a_ring_takes_in_for_a_while_hides_no_stage() {
+        let sample = |at, empty, full| RingSample {
+            at: Nanos(at),
+            empty: Nanos(empty),
+            full: Nanos(full),
+            ..RingSample::default()
+        };
+        // The target is the slower one from the second reading on; its ring is full for the last three tenths.
+        let mut target = stage(StageRole::Target, 20, 300);
+        target.ring.samples = vec![sample(200, 20, 0), sample(700, 20, 0)];
+        let mut source = stage(StageRole::Source, 10, 0);
+        source.ring.between = Nanos(880);
+        source.ring.samples = vec![sample(200, 10, 0), sample(700, 10, 0)];
+        let times = super::times(&source, &target, Nanos(100), Nanos(1000));
+        assert_eq!(times.source_ns, Nanos(100));
+        assert_eq!(times.target_ns, Nanos(900));
+        // Pieces that take as long to send as half of the time that the next one takes to be read.
+        let mut source = stage(StageRole::Source, 440, 0);
+        source.ring.between = Nanos(450);
+        source.ring.samples = (2..=9)
+            .map(|tenth| sample(tenth * 100, tenth * 50 - 50, 0))
+            .collect();
+        let target = stage(StageRole::Target, 890, 0);
+        let times = super::times(&source, &target, Nanos(100), Nanos(990));
+        assert_eq!(times.source_ns, Nanos(890));
     }
 
     #[test]
     fn what_was_handed_over_at_once_waits_for_fsync() {
-        let times = divided((0, 100), (0, 0), 200);
+        let times = divided((0, 100), (90, 0), 200);
         assert_eq!(
             (times.target_ns, times.network_ns),
             (Nanos(900), Nanos(100))
@@ -253,6 +291,6 @@ mod tests {
     #[test]
     fn no_part_is_longer_than_the_whole() {
         let times = divided((5000, 5000), (5000, 5000), 990);
-        assert_eq!((times.target_ns, times.network_ns), (Nanos(1000), Nanos(0)));
+        assert_eq!((times.source_ns, times.target_ns), (Nanos(445), Nanos(555)));
     }
 }
