@@ -42,7 +42,7 @@ test-vm: vm-deps
 test-vm-fleet: vm-deps
 	cargo test --locked --profile fast --workspace --test vm -- --test-threads=1 --include-ignored --nocapture fleet:: roll_out::
 
-# The whole matrix of them.
+# The whole matrix of them; of `transfer::` the twelve transfers of `make transfer-cases`, between two guests: ten minutes.
 test-vm-matrix: vm-deps
 	cargo test --locked --profile fast --workspace --test vm -- --test-threads=1 --include-ignored --nocapture
 
@@ -98,7 +98,7 @@ watch-campaign:
 	LINERATE_WATCH_MINUTES=$(or $(MINUTES),120) LINERATE_WATCH_SEED=$(SEED) cargo test -p linerate --locked --profile fast --test it -- watch_campaign:: --nocapture
 
 # Twelve transfers from disk to disk whose disks and network were made slow, so that their limit is known: five minutes, as root.
-# Three of them are in `make test`.
+# Three of them are in `make test`, and two between two guests.
 transfer-cases:
 	LINERATE_TRANSFER_CASES=1 cargo test -p linerate --locked --profile fast --test it -- transfer_cases:: --nocapture
 
