@@ -293,6 +293,22 @@ impl<'d> Machine<'d> {
         drop(self);
     }
 
+    /// For how long QEMU's threads have had a CPU of this machine, and for how long they have waited for one, ns.
+    pub(crate) fn scheduled(&self) -> [u64; 2] {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.qemu.id())).unwrap();
+        let mut sum = [0; 2];
+        // A thread may have ended meanwhile.
+        for text in tasks
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+        {
+            let words = text.split(' ').map(|word| word.parse::<u64>());
+            for (sum, word) in sum.iter_mut().zip(words) {
+                *sum += word.unwrap();
+            }
+        }
+        sum
+    }
+
     /// The end of its console and what QEMU said.
     fn last_words(&self) -> String {
         let console = std::fs::read(self.disk.file("console")).unwrap_or_default();
