@@ -102,7 +102,7 @@ fn the_stage_that_was_made_slow_is_named() {
         .tc("qdisc add dev a0 root tbf rate 400mbit burst 128k latency 20ms");
     let all = asked("LINERATE_TRANSFER_CASES").is_some();
     let unit = if all { 384 } else { 192 };
-    let mut cases = cases(NETWORK, unit);
+    let mut cases = cases(NETWORK, 60, unit);
     if !all {
         cases.truncate(3);
     }

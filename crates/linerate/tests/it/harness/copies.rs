@@ -42,8 +42,9 @@ pub(crate) struct Case {
     pub(crate) told: Told,
 }
 
-/// Twelve, over a network that carries so many B/s of payload, with files of `unit` MiB and twice that.
-pub(crate) fn cases(network: u64, unit: usize) -> Vec<Case> {
+/// Twelve, over a network that carries so many B/s of payload, with files of `unit` MiB and twice that; disks that are slow by their
+/// requests serve so many of them a second.
+pub(crate) fn cases(network: u64, requests: u64, unit: usize) -> Vec<Case> {
     let case = Case {
         name: "",
         files: (1, unit * MIB),
@@ -108,7 +109,7 @@ pub(crate) fn cases(network: u64, unit: usize) -> Vec<Case> {
         Case {
             name: "small files, and a target with a slow fsync",
             files: small,
-            target: Some(Limit::Writes(60)),
+            target: Some(Limit::Writes(requests)),
             told: Told::First("disk-write"),
             ..case
         },
@@ -122,7 +123,7 @@ pub(crate) fn cases(network: u64, unit: usize) -> Vec<Case> {
         Case {
             name: "small files, and a source with few reads a second",
             files: small,
-            source: Some(Limit::Reads(60)),
+            source: Some(Limit::Reads(requests)),
             told: Told::First("disk-read"),
             ..case
         },
