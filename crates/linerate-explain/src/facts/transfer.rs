@@ -8,7 +8,7 @@ use linerate_model::transfer::{Cell, Medium};
 use super::case::Case;
 use crate::words;
 
-/// Where the streams waited for disks so much of the time, the one that they waited for longer is the limit.
+/// Where disks were the slowest stage so much of the time, the one that was for longer is the limit.
 const HELD_UP: f64 = 0.5;
 /// A copy is serial where the disk began when the network had ended: each took this share of the time, or more.
 const EACH_ALONE: f64 = 0.2;

@@ -1,7 +1,6 @@
-//! `disk-read`: in a transfer of files, the streams waited for the source, or it could not be read.
+//! `disk-read`: in a transfer of files, the source was the slowest stage, or it could not be read.
 //!
-//! First cause: half of the time or more the streams waited for disks, and longer for a piece of the sending ring than for room
-//! in the receiving one.
+//! First cause: half of the time or more disks were the slowest stage, and the source longer than the target.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::units::Nanos;
@@ -27,7 +26,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     }
     let share = found.time.share(found.time.source_ns);
     let sentence = format!(
-        "Reading limited the transfer: the streams waited {} of the time for {host}'s {place}, which gave {}{}{}",
+        "Reading limited the transfer {} of the time: {host}'s {place} gave {}{}{}",
         words::percent(share),
         words::rate(found.handed_over_bps),
         transfer::each_file(&found.source),
@@ -35,7 +34,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     );
     let each: Option<Nanos> = found.source.opening_ns_per_file;
     case.finding("disk-read", Severity::Limit, sentence)
-        .sender("time that streams waited for the source, share", share)
+        .sender("time that reading was the slowest stage, share", share)
         .sender(
             "time beside reading, each file, ns",
             each.map(|each| each.0),

@@ -1,7 +1,7 @@
-//! `disk-write`: in a transfer of files, the streams waited for the target, or it could not be written.
+//! `disk-write`: in a transfer of files, the target was the slowest stage, or it could not be written.
 //!
-//! First cause: half of the time or more the streams waited for disks, and longer for room in the receiving ring, or for the end
-//! of writing and fsync after the last byte, than for a piece of the sending one.
+//! First cause: half of the time or more disks were the slowest stage, and the target, with the end of writing and fsync after the
+//! last byte, longer than the source.
 
 use linerate_model::finding::{Finding, Severity};
 
@@ -38,17 +38,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         String::new()
     };
     let sentence = format!(
-        "Writing limited the transfer: {} of the time went by waiting for {host}'s {place}{synced}; it took {}{}{}",
+        "Writing limited the transfer {} of the time{synced}: {host}'s {place} took {}{}{}",
         words::percent(share),
         words::rate(found.on_disk_bps.unwrap_or(found.handed_over_bps)),
         transfer::each_file(&found.target),
         transfer::alone(&found),
     );
     case.finding("disk-write", Severity::Limit, sentence)
-        .receiver(
-            "time that streams or the end waited for the target, share",
-            share,
-        )
+        .receiver("time that writing was the slowest stage, share", share)
         .receiver("time of the fsync at the end, share", fsync)
         .receiver(
             "time beside writing, each file, ns",

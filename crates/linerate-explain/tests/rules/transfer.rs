@@ -7,7 +7,7 @@ use linerate_testing::fixture;
 
 use super::{explain, ids, quiet, tcp};
 
-/// A transfer whose streams waited so many per cent of the time for the source and for the target, and whose fsync took that
+/// A transfer whose source and target were the slowest stage so many per cent of the time, and whose fsync took that
 /// much of it after the last byte.
 fn transfer(source: u64, target: u64, fsync: u64) -> RunRecord {
     let mut record = fixture::run(&tcp(), &quiet());
