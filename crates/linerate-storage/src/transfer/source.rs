@@ -480,6 +480,7 @@ impl Listing {
 /// What the page cache holds of files, and what it still holds after it was asked to drop that.
 fn cached(entries: &[Entry]) -> (Option<Bytes>, Option<Bytes>) {
     let (mut before, mut after) = (0, 0);
+    let mut known = true;
     for entry in entries.iter().filter(|entry| entry.size > 0) {
         let Some(file) = entry.path.as_ref().and_then(|path| File::open(path).ok()) else {
             continue;
@@ -487,7 +488,10 @@ fn cached(entries: &[Entry]) -> (Option<Bytes>, Option<Bytes>) {
         let held =
             || file_system::cached(&file, Bytes(entry.size)).map(|bytes| bytes.0.min(entry.size));
         let Ok(bytes) = held() else {
-            return (None, None);
+            // It is dropped all the same.
+            drop(file_system::evict(&file));
+            known = false;
+            continue;
         };
         before += bytes;
         if bytes > 0 {
@@ -495,7 +499,8 @@ fn cached(entries: &[Entry]) -> (Option<Bytes>, Option<Bytes>) {
             after += held().unwrap_or(bytes);
         }
     }
-    (Some(Bytes(before)), Some(Bytes(after)))
+    let told = |bytes| known.then_some(Bytes(bytes));
+    (told(before), told(after))
 }
 
 /// What one stream sends: headers, names and pieces.
