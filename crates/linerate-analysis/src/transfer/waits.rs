@@ -43,8 +43,8 @@ impl Waits {
         self.open = self.open.plus(time);
         let waited = pieces.plus(room);
         if waited.0 > 0 {
-            let share = pieces.0 as f64 / waited.0 as f64;
-            let part = Nanos((self.open.0 as f64 * share) as u64).min(self.open);
+            let part = u128::from(self.open.0) * u128::from(pieces.0) / u128::from(waited.0);
+            let part = Nanos(u64::try_from(part).unwrap_or(u64::MAX)).min(self.open);
             self.for_pieces = self.for_pieces.plus(part);
             self.for_room = self.for_room.plus(self.open.since(part));
             self.open = Nanos::ZERO;
