@@ -10,6 +10,7 @@ pub mod end_record;
 pub mod extension;
 pub mod host_facts;
 pub mod interfaces;
+pub mod iperf2;
 pub mod iperf3_arguments;
 pub mod journal;
 pub mod mutate;
@@ -52,6 +53,7 @@ targets![
     extension,
     host_facts,
     interfaces,
+    iperf2,
     iperf3_arguments,
     journal,
     node_set,

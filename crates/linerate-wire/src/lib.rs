@@ -1,6 +1,6 @@
 //! iperf3's wire and linerate's extension of it: codecs, the two machines of the control
 //! connection, and the arithmetic of a UDP test (pacing, sequence, jitter). And the frames by which
-//! linerate asks a linerate on another host to do something ([`agent`]).
+//! linerate asks a linerate on another host to do something ([`agent`]); and iperf2's wire ([`iperf2`]).
 //!
 //! What it is not: it opens no socket, reads no clock, no file, no environment and no random
 //! source; bytes, instants and randomness are arguments. It holds no policy either: who may test,
@@ -49,6 +49,7 @@ pub mod enrol;
 pub mod error;
 pub mod extension;
 pub mod frame;
+pub mod iperf2;
 pub mod jitter;
 mod json;
 pub mod pacing;

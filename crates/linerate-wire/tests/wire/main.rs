@@ -7,6 +7,7 @@
 
 mod captured;
 mod cves;
+mod iperf2;
 mod pair;
 mod properties;
 mod session;
