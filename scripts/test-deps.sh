@@ -5,6 +5,7 @@ set -u
 packages=()
 need() { command -v "$1" >/dev/null 2>&1 || packages+=("$2"); }
 need iperf3 iperf3
+need iperf iperf
 need ip iproute2
 need unshare util-linux
 need setpriv util-linux

@@ -415,7 +415,13 @@ impl DirectionEvidence {
         } else if record.control.peer_software.is_some() {
             "the sender's part of the record, with its kernel's TCP timers, did not arrive"
         } else {
-            "the sender is a stock iperf3, which does not report its kernel's TCP timers (busy, window-limited, buffer-limited)"
+            let peer = record.control.stock_peer();
+            return record.end(self.flow.sender()).ok_or_else(|| {
+                format!(
+                    "the sender is a stock {peer}, which does not report its kernel's TCP timers (busy, window-limited, \
+                     buffer-limited)"
+                )
+            });
         };
         record.end(self.flow.sender()).ok_or(absent.to_owned())
     }

@@ -321,6 +321,8 @@ impl DirectionLedger {
                 };
                 let why = if record.control.peer_software.is_some() {
                     "'s part of the record did not arrive"
+                } else if record.control.iperf2.is_some() {
+                    " is an iperf 2, which reports nothing of its kernel and interface"
                 } else {
                     " is a stock iperf3, which reports only its application's bytes, not those of its kernel or interface"
                 };

@@ -114,6 +114,14 @@ pub enum EngineError {
         /// Its reason.
         reason: String,
     },
+    /// iperf2's wire does not carry what is asked for.
+    #[error(
+        "--iperf2: {what} does not go over iperf 2's wire; omit it, or test a `linerate serve` without --iperf2"
+    )]
+    NotOverIperf2 {
+        /// What.
+        what: &'static str,
+    },
     /// The user stopped the test before it began.
     #[error("stopped before the test began")]
     StoppedEarly,

@@ -279,6 +279,18 @@ pub(crate) fn open_stream(
     Ok(stream)
 }
 
+/// Connects a TCP data stream that begins with payload.
+pub(crate) fn connect_stream(
+    plan: &Plan,
+    remote: SocketAddr,
+    patience: Nanos,
+) -> io::Result<TcpStream> {
+    let raw = Socket::new(Domain::for_address(remote), Type::STREAM, None)?;
+    configure(&raw, plan, remote)?;
+    bind_local(&raw, plan, remote, 0)?;
+    connect(raw, remote, clock::monotonic().plus(patience))
+}
+
 /// Opens a UDP data stream, connected to the server; the handshake is the caller's.
 pub(crate) fn open_udp(plan: &Plan, remote: SocketAddr, index: u16) -> io::Result<UdpSocket> {
     let raw = Socket::new(Domain::for_address(remote), Type::DGRAM, None)?;

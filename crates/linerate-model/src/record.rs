@@ -167,12 +167,26 @@ pub struct ControlFacts {
     /// The peer's software, where it said so; absent = a stock iperf3 of unknown version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_software: Option<PlainText>,
+    /// The peer is an iperf2, and this is its version as far as it shows; absent = it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iperf2: Option<PlainText>,
     /// Maximum segment size of the control connection, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u32>,
     /// Time that the connection took to open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_ns: Option<Nanos>,
+}
+
+impl ControlFacts {
+    /// What the peer is where it is no linerate.
+    pub const fn stock_peer(&self) -> &'static str {
+        if self.iperf2.is_some() {
+            "iperf 2"
+        } else {
+            "iperf3"
+        }
+    }
 }
 
 /// One end's half of a run.

@@ -58,7 +58,11 @@ impl Progress {
                 "Connected to {} port {} ({})",
                 self.host,
                 self.port,
-                control.peer_software.as_deref().unwrap_or("a stock iperf3")
+                control
+                    .peer_software
+                    .as_deref()
+                    .or(control.iperf2.as_deref())
+                    .unwrap_or("a stock iperf3")
             )),
             Event::Opened { streams } => Some(opened(streams)),
             Event::Started => None,

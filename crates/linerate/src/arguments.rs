@@ -153,6 +153,9 @@ pub(crate) struct TestArguments {
     /// The server's public key (PEM)
     #[arg(long = "rsa-public-key-path", value_name = "FILE")]
     pub(crate) public_key: Option<PathBuf>,
+    /// The server is an iperf 2 (2.0.5 or newer), on port 5001 unless -p says another; -R is its --reverse, --bidir its --full-duplex
+    #[arg(long, conflicts_with_all = ["username", "from", "counter_test", "diagnose", "rfc6349"])]
+    pub(crate) iperf2: bool,
     /// Use the credential padding of iperf3 servers before 3.17
     #[arg(long)]
     pub(crate) use_pkcs1_padding: bool,
@@ -205,6 +208,10 @@ pub(crate) struct ServeArguments {
     /// The port
     #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]
     pub(crate) port: u16,
+    /// Listen for iperf 2's clients on this port as well, TCP and UDP; 0 = on no port of their own [default: 5001; with -p 0
+    /// none]
+    #[arg(long, value_name = "PORT")]
+    pub(crate) iperf2_port: Option<u16>,
     /// Listen on this address only
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     pub(crate) bind: Option<IpAddr>,

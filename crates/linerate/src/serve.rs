@@ -13,6 +13,7 @@ use linerate_kernel::activation;
 use linerate_model::record::{EndRecord, RunRecord};
 use linerate_report::view::RunView;
 use linerate_report::{record, stream, text};
+use linerate_wire::iperf2;
 
 use crate::action::Failure;
 use crate::announcement::Announcement;
@@ -45,6 +46,8 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         family: arguments.family(),
         bind_device: arguments.bind_dev,
         inherited: activation::sockets().into_iter().map(Arc::new).collect(),
+        iperf2: true,
+        iperf2_port: iperf2_port(&arguments),
         one_off: arguments.one_off,
         limits,
         verifier,
@@ -66,7 +69,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         most_cells,
         turn: Mutex::new(()),
     };
-    let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
+    let mut server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
     for address in server.addresses() {
         let line = if json_stream {
             let port = address.port();
@@ -76,6 +79,13 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         };
         out.say(line + "\n");
     }
+    tell_of_iperf2(
+        &mut server,
+        arguments.iperf2_port.is_some(),
+        json_stream,
+        &out,
+        &errors,
+    )?;
     out.say(bounds(server.limits(), json_stream) + "\n");
     let served = server.run(grace.as_fd(), at_once.as_fd());
     out.drain();
@@ -86,6 +96,42 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         }
         _ => Ok(()),
     }
+}
+
+/// The port of iperf 2's clients. A server on any free port is one of many, which would take it from each other.
+fn iperf2_port(arguments: &ServeArguments) -> Option<u16> {
+    let default = (arguments.port != 0).then_some(iperf2::DEFAULT_PORT);
+    arguments.iperf2_port.or(default).filter(|port| *port != 0)
+}
+
+/// Says where iperf 2's clients are answered. A port that the user asked for must be had; without the usual one the server goes
+/// on.
+fn tell_of_iperf2(
+    server: &mut Server,
+    must: bool,
+    json: bool,
+    out: &Outlet,
+    errors: &Outlet,
+) -> Result<(), Failure> {
+    match server.take_iperf2_failure() {
+        Some(error) if must => return Err(error.into()),
+        Some(error) => errors.say(format!(
+            "linerate: warning: {error}; the server goes on, and answers iperf 2 on its other port (--iperf2-port PORT for \
+             another one, 0 for none)\n"
+        )),
+        None => {}
+    }
+    for address in server.iperf2_addresses() {
+        let line = if json {
+            let (port, address) = (address.port(), address.to_string());
+            serde_json::json!({ "event": "listening_for_iperf2", "address": address, "port": port })
+                .to_string()
+        } else {
+            format!("listening on {address}, TCP and UDP, for iperf 2")
+        };
+        out.say(line + "\n");
+    }
+    Ok(())
 }
 
 /// Standard output for the lines of tests. The server serves whether or not it can be written.

@@ -52,6 +52,7 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let options = ClientOptions {
         credentials: credentials(arguments)?,
         cookie: session_token::given()?,
+        iperf2: arguments.iperf2,
         fit_datagrams: (!arguments.has_length()).then_some(DatagramFit::NoFragments),
         ..ClientOptions::default()
     };

@@ -2,6 +2,7 @@
 
 mod conclude;
 mod idle;
+mod iperf2;
 mod options;
 mod pairing;
 mod precision;
@@ -81,6 +82,9 @@ pub fn run(
     observe: &mut dyn FnMut(&Event),
 ) -> Result<Ended, EngineError> {
     plan.check()?;
+    if options.iperf2 {
+        return iperf2::run(plan, options, stop, observe);
+    }
     let mut session = Session::connect(plan, options, stop, observe)?;
     session.agree()?;
     session.check_precision()?;

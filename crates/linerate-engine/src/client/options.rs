@@ -44,6 +44,8 @@ pub struct ClientOptions {
     pub endless: bool,
     /// The session token: the cookie of this test, for a server that takes no other; absent = a random one.
     pub cookie: Option<Cookie>,
+    /// The server is an iperf2.
+    pub iperf2: bool,
     /// When stopped, tell the server and leave at once without its results, as iperf3 does.
     pub leave_at_once: bool,
 }
@@ -73,6 +75,7 @@ impl Default for ClientOptions {
             strict: false,
             endless: false,
             cookie: None,
+            iperf2: false,
             leave_at_once: false,
         }
     }

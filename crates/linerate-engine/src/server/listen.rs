@@ -8,6 +8,9 @@ use std::time::Duration;
 use linerate_kernel::{clock, sctp, socket, udp};
 use linerate_model::plan::{Family, Plan, Protocol};
 use linerate_model::units::Nanos;
+use linerate_wire::cookie::COOKIE_BYTES;
+use linerate_wire::iperf2::caller::{Caller, LEAST, Opening, of_connection};
+use linerate_wire::iperf2::header::LONGEST_HEADER;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::error::EngineError;
@@ -31,6 +34,10 @@ const NO_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Listeners {
     pub(super) tcp: Vec<TcpListener>,
     pub(super) udp: Vec<UdpListener>,
+    /// The first so many of each are the server's own, the others iperf2's.
+    own: (usize, usize),
+    /// Why there are none of iperf2.
+    without_iperf2: Option<EngineError>,
 }
 
 /// The socket that UDP's opening datagrams come to.
@@ -41,6 +48,39 @@ pub(super) struct UdpListener {
 
 impl Listeners {
     pub(super) fn open(options: &ServerOptions) -> Result<Self, EngineError> {
+        let mut listeners = Self::open_own(options)?;
+        listeners.own = (listeners.tcp.len(), listeners.udp.len());
+        let port = options.iperf2_port.filter(|_| options.answers_iperf2());
+        // A port that is any one is not told to anybody.
+        let Some(port) = port.filter(|port| *port != 0 && *port != options.port) else {
+            return Ok(listeners);
+        };
+        let beside = ServerOptions {
+            port,
+            inherited: Vec::new(),
+            ..options.clone()
+        };
+        match Self::open_all(&beside) {
+            Ok(more) => {
+                listeners.tcp.extend(more.tcp);
+                listeners.udp.extend(more.udp);
+            }
+            Err(error) => listeners.without_iperf2 = Some(error),
+        }
+        Ok(listeners)
+    }
+
+    /// A server with no sockets yet.
+    const fn none() -> Self {
+        Self {
+            tcp: Vec::new(),
+            udp: Vec::new(),
+            own: (0, 0),
+            without_iperf2: None,
+        }
+    }
+
+    fn open_own(options: &ServerOptions) -> Result<Self, EngineError> {
         if !options.inherited.is_empty() {
             return Self::inherit(options);
         }
@@ -56,10 +96,7 @@ impl Listeners {
     }
 
     fn open_all(options: &ServerOptions) -> Result<Self, EngineError> {
-        let mut listeners = Self {
-            tcp: Vec::new(),
-            udp: Vec::new(),
-        };
+        let mut listeners = Self::none();
         let mut port = options.port;
         let addresses = wanted(options);
         let alone = addresses.len() == 1;
@@ -94,7 +131,7 @@ impl Listeners {
 
     /// Where other listeners belong that serve the same clients: an address of each family.
     pub(super) fn beside(&self) -> Vec<SocketAddr> {
-        self.udp
+        self.udp[..self.own.1]
             .iter()
             .filter_map(|listener| listener.socket.local_addr().ok())
             .collect()
@@ -103,10 +140,7 @@ impl Listeners {
     /// Takes listening TCP sockets that were passed in, and opens the UDP ones beside them.
     fn inherit(options: &ServerOptions) -> Result<Self, EngineError> {
         let fail = EngineError::host("taking over the sockets that were passed in");
-        let mut listeners = Self {
-            tcp: Vec::new(),
-            udp: Vec::new(),
-        };
+        let mut listeners = Self::none();
         for passed in &options.inherited {
             let socket = Socket::from(passed.try_clone().map_err(fail)?);
             socket.set_nonblocking(true).map_err(fail)?;
@@ -139,11 +173,23 @@ impl Listeners {
     }
 
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        self.tcp
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect()
+        local_addresses(&self.tcp[..self.own.0])
     }
+
+    pub(super) fn iperf2_addresses(&self) -> Vec<SocketAddr> {
+        local_addresses(&self.tcp[self.own.0..])
+    }
+
+    pub(super) fn take_iperf2_failure(&mut self) -> Option<EngineError> {
+        self.without_iperf2.take()
+    }
+}
+
+fn local_addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    listeners
+        .iter()
+        .filter_map(|listener| listener.local_addr().ok())
+        .collect()
 }
 
 fn wanted(options: &ServerOptions) -> Vec<IpAddr> {
@@ -231,35 +277,63 @@ pub(super) struct Pending {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) deadline: Nanos,
-    cookie: [u8; 37],
+    /// What it has sent, as far as it was read.
+    bytes: [u8; LONGEST_HEADER],
     have: usize,
+    /// Bytes to read before it is looked at again.
+    wanted: usize,
+    /// It may still be an iperf2's.
+    may_be_iperf2: bool,
 }
 
 /// What reading brought.
 pub(super) enum Read {
-    Whole([u8; 37]),
+    Whole([u8; COOKIE_BYTES]),
+    /// An iperf2's client, whose header was read.
+    Iperf2(Caller),
     Partly,
     Gone,
 }
 
 impl Pending {
-    /// Bytes of its cookie that came.
+    /// Bytes that came.
     pub(super) fn received(&self) -> usize {
         self.have
     }
 
     /// Reads what is there, never more than the cookie: the rest belongs to the connection's owner.
     pub(super) fn read(&mut self) -> Read {
-        while self.have < self.cookie.len() {
-            match self.stream.read(&mut self.cookie[self.have..]) {
-                Ok(0) => return Read::Gone,
-                Ok(bytes) => self.have += bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Partly,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Read::Gone,
+        loop {
+            while self.have < self.wanted {
+                match self.stream.read(&mut self.bytes[self.have..self.wanted]) {
+                    Ok(0) => return Read::Gone,
+                    Ok(bytes) => self.have += bytes,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Partly,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => return Read::Gone,
+                }
             }
+            if self.may_be_iperf2 {
+                match of_connection(&self.bytes[..self.have]) {
+                    Opening::Iperf2(caller) => return Read::Iperf2(caller),
+                    // A header is never longer than there is room for it.
+                    Opening::Partial { bytes }
+                        if (self.have + 1..=LONGEST_HEADER).contains(&bytes) =>
+                    {
+                        self.wanted = bytes;
+                        continue;
+                    }
+                    Opening::Partial { .. } | Opening::Other => {
+                        self.may_be_iperf2 = false;
+                        self.wanted = COOKIE_BYTES.max(self.have);
+                        continue;
+                    }
+                }
+            }
+            let mut cookie = [0; COOKIE_BYTES];
+            cookie.copy_from_slice(&self.bytes[..COOKIE_BYTES]);
+            return Read::Whole(cookie);
         }
-        Read::Whole(self.cookie)
     }
 }
 
@@ -268,7 +342,13 @@ const PROMPT: Nanos = Nanos::from_millis(1000);
 
 /// Accepts what waits. When too many are on their way, the oldest goes where it is late, or else that of the address with
 /// the most.
-pub(super) fn accept_all(listener: &TcpListener, protocol: Protocol, pending: &mut Vec<Pending>) {
+pub(super) fn accept_all(
+    listener: &TcpListener,
+    protocol: Protocol,
+    iperf2: bool,
+    pending: &mut Vec<Pending>,
+) {
+    let may_be_iperf2 = iperf2 && protocol == Protocol::Tcp;
     for _ in 0..BACKLOG {
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
@@ -293,8 +373,10 @@ pub(super) fn accept_all(listener: &TcpListener, protocol: Protocol, pending: &m
             stream,
             peer,
             deadline,
-            cookie: [0; 37],
+            bytes: [0; LONGEST_HEADER],
             have: 0,
+            wanted: if may_be_iperf2 { LEAST } else { COOKIE_BYTES },
+            may_be_iperf2,
         });
     }
 }

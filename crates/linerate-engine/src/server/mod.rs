@@ -7,10 +7,12 @@
 //! [`SamplePool`].
 
 mod congestion;
+mod iperf2;
 mod limits;
 mod listen;
 mod occupancy;
 mod options;
+mod place;
 mod refusal;
 mod running;
 mod sctp_listen;
@@ -29,9 +31,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::{process, socket, thread};
+use linerate_kernel::{process, socket};
 use linerate_model::plain_text::PlainText;
-use linerate_model::plan::{Pace, Plan, Protocol};
+use linerate_model::plan::{Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::RunRecord;
 use linerate_model::units::Nanos;
@@ -40,6 +42,7 @@ use linerate_wire::cookie::Cookie;
 
 use crate::error::EngineError;
 use crate::sample_pool::SamplePool;
+use crate::stream::iperf2::Early;
 
 pub use crate::sockets::SocketBuffers;
 pub use limits::{Network, NetworkError, ServerLimits};
@@ -47,9 +50,12 @@ pub use linerate_wire::frame::Unread;
 pub use options::{OwnReport, ServerOptions, ServerOutput};
 
 use congestion::AcceptedCongestion;
+use iperf2::proof::Proofs;
 use limits::NO_COOKIE;
 use listen::{Listeners, Pending};
-use occupancy::{Demand, Occupancy, Site};
+use occupancy::Occupancy;
+use place::Lent;
+pub(crate) use place::{Held, Place};
 use sctp_listen::SctpListeners;
 
 /// A connection that has not sent its 37 bytes by then is closed, and so is one whose parameters and credentials have not come
@@ -169,6 +175,8 @@ pub(crate) enum Arrival {
     Stream(TcpStream),
     /// With the place of the stream and the opening datagram that announced it.
     Udp(UdpSocket, Option<u16>, Vec<u8>),
+    /// Of an iperf2 over UDP, with the datagrams that came before it had a socket.
+    Flow(UdpSocket, Vec<Early>),
 }
 
 /// A test that is known to the accepting thread.
@@ -192,6 +200,8 @@ pub(crate) struct EntryState {
     token: Option<[u8; 16]>,
     came: Vec<u16>,
     expected_ours: u16,
+    /// Streams of an iperf2 that may join.
+    iperf2: Option<iperf2::Door>,
 }
 
 impl Entry {
@@ -234,6 +244,12 @@ struct Sessions {
     occupancy: Occupancy,
     /// Addresses from which a stock client is opening UDP streams: those carry no identity.
     opening_udp: Vec<IpAddr>,
+    /// Addresses that UDP may be sent to which nobody agreed upon over TCP.
+    proofs: Proofs,
+    /// Tests of other addresses.
+    unproved: usize,
+    /// When it was told last that flows of an iperf2 are turned away.
+    told_of_udp: Nanos,
     counted: u64,
     /// When the last test ended; zero before the first.
     quiet_since: Nanos,
@@ -326,6 +342,16 @@ impl Server {
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.addresses()
+    }
+
+    /// Where it listens for iperf2's clients beside these.
+    pub fn iperf2_addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iperf2_addresses()
+    }
+
+    /// Why it does not listen for iperf2's clients on their own port, where it was to; once.
+    pub fn take_iperf2_failure(&mut self) -> Option<EngineError> {
+        self.listeners.take_iperf2_failure()
     }
 
     /// The bounds in force.
@@ -438,7 +464,8 @@ impl Server {
                 .zip(&ready[from..])
                 .filter(|(_, ready)| **ready)
             {
-                listen::accept_all(listener, protocol, pending);
+                let iperf2 = self.shared.options.answers_iperf2();
+                listen::accept_all(listener, protocol, iperf2, pending);
             }
         }
         for (listener, _) in self
@@ -472,7 +499,15 @@ impl Server {
                 listen::Read::Partly if pending[index].deadline > now => index += 1,
                 listen::Read::Whole(cookie) => {
                     let connection = pending.remove(index);
+                    let address = connection.peer.ip();
+                    self.shared.sessions().proofs.note(address, now);
                     self.place(Cookie::from_peer(cookie), connection);
+                }
+                listen::Read::Iperf2(caller) => {
+                    let connection = pending.remove(index);
+                    let address = connection.peer.ip();
+                    self.shared.sessions().proofs.note(address, now);
+                    iperf2::door::connected(&self.shared, &caller, connection);
                 }
                 listen::Read::Partly => drop(pending.remove(index)),
                 listen::Read::Gone => self.broke_off(&pending.remove(index)),
@@ -526,7 +561,7 @@ impl Server {
             self.turned_away(&connection, "it does not have this server's session token");
             return;
         }
-        let mut sessions = self.shared.sessions();
+        let sessions = self.shared.sessions();
         if let Some(entry) = sessions.by_cookie.get(&cookie).cloned() {
             drop(sessions);
             let mut state = entry.lock();
@@ -551,42 +586,14 @@ impl Server {
             self.refuse(&connection, "its SCTP association belongs to no test");
             return;
         }
-        let (number, site) = (sessions.counted + 1, Site::of(address));
-        let refused = if self.shared.options.one_off && sessions.counted > 0 {
-            Err("only one test was requested and it is already running")
-        } else {
-            let handle = connection.stream.try_clone().ok();
-            sessions
-                .occupancy
-                .wait(number, site, handle, clock::monotonic(), limits)
-        };
-        if let Err(reason) = refused {
-            drop(sessions);
-            self.refuse(&connection, reason);
-            return;
-        }
-        let Ok(news) = EventFd::new() else {
-            sessions.occupancy.stop_waiting(number);
-            drop(sessions);
-            self.refuse(&connection, "the server has no file descriptors left");
-            return;
-        };
-        let entry = Arc::new(Entry {
-            peer: address,
-            news,
-            state: Mutex::new(EntryState::default()),
-        });
-        sessions.by_cookie.insert(cookie, Arc::clone(&entry));
-        sessions.counted = number;
         drop(sessions);
-        let shared = Arc::clone(&self.shared);
-        let place = Place {
-            shared: Arc::clone(&shared),
-            cookie,
-            site,
-            number,
-            admitted: None,
+        let handle = connection.stream.try_clone().ok();
+        let taken = Place::take(&self.shared, cookie, peer, handle, EntryState::default());
+        let (entry, place) = match taken {
+            Ok(taken) => taken,
+            Err(reason) => return self.refuse(&connection, reason),
         };
+        let (number, shared) = (place.number, Arc::clone(&self.shared));
         let spawned = std::thread::Builder::new()
             .name(format!("test {number}"))
             .stack_size(512 << 10)
@@ -633,87 +640,6 @@ fn say_no_cookie(connection: &Pending) {
     machine.error(NO_COOKIE, 0);
     if let Some(frame) = machine.poll_transmit() {
         drop(socket::send(connection.stream.as_fd(), &frame));
-    }
-}
-
-/// A connection's place in the server: it waits for admission, then runs a test. Dropping it gives it back, however its
-/// thread ends.
-pub(crate) struct Place {
-    shared: Arc<Shared>,
-    pub(crate) cookie: Cookie,
-    site: Site,
-    /// Counted from 1.
-    pub(crate) number: u64,
-    admitted: Option<Demand>,
-}
-
-impl Place {
-    /// Admits the test, or says what there is too little of.
-    pub(crate) fn admit(&mut self, plan: &mut Plan) -> Result<(), String> {
-        let limits = &self.shared.options.limits;
-        let mut sessions = self.shared.sessions();
-        let spinning = ServerLimits::demand(plan).spinning;
-        if !sessions
-            .occupancy
-            .may_spin(spinning, thread::available_cpus())
-        {
-            plan.pace = Pace::Sleep;
-        }
-        let demand = ServerLimits::demand(plan);
-        sessions
-            .occupancy
-            .admit(self.number, self.site, demand, limits)?;
-        self.admitted = Some(demand);
-        Ok(())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut sessions = self.shared.sessions();
-        sessions.by_cookie.remove(&self.cookie);
-        match self.admitted {
-            Some(demand) => {
-                sessions.occupancy.leave(self.site, demand);
-                sessions.quiet_since = clock::monotonic();
-            }
-            None => sessions.occupancy.stop_waiting(self.number),
-        }
-        drop(sessions);
-        drop(self.shared.left.raise());
-    }
-}
-
-/// Memory that a session holds for a while; dropping it gives it back.
-pub(crate) struct Held<'a> {
-    shared: &'a Shared,
-    pub(crate) bytes: usize,
-}
-
-impl Held<'_> {
-    /// Gives back what is not needed.
-    pub(crate) fn keep(&mut self, bytes: usize) {
-        let spare = self.bytes.saturating_sub(bytes);
-        self.bytes -= spare;
-        self.shared.sessions().occupancy.give_back(spare);
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.shared.sessions().occupancy.give_back(self.bytes);
-    }
-}
-
-/// The same for what may outlive its session.
-struct Lent {
-    shared: Arc<Shared>,
-    bytes: usize,
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        self.shared.sessions().occupancy.give_back(self.bytes);
     }
 }
 

@@ -80,8 +80,19 @@ pub struct ServerOptions {
     pub one_off_patience: Option<Nanos>,
     /// Probes of an idle control connection (`--cntl-ka`); absent = a peer that is gone is noticed within 20 s.
     pub control_keepalive: Option<Keepalive>,
+    /// Answer iperf2's clients, on every port that is listened on.
+    pub iperf2: bool,
+    /// Listen on this port for them, TCP and UDP, beside [`ServerOptions::port`]; absent = on that one alone.
+    pub iperf2_port: Option<u16>,
     /// Refuse a test whose socket buffers (`-w`) or CPU (`-A`) the kernel does not grant, as iperf3 does.
     pub strict: bool,
+}
+
+impl ServerOptions {
+    /// Whether iperf2's clients are answered: not by a server for one owner of a token.
+    pub(crate) fn answers_iperf2(&self) -> bool {
+        self.iperf2 && self.token.is_none()
+    }
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -118,6 +129,8 @@ impl Default for ServerOptions {
             wait: None,
             one_off_patience: None,
             control_keepalive: None,
+            iperf2: false,
+            iperf2_port: None,
             strict: false,
         }
     }

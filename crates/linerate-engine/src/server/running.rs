@@ -397,6 +397,22 @@ impl<'a> Session<'a> {
 }
 
 impl Running {
+    /// A test without streams yet.
+    pub(super) fn new(plan: Arc<Plan>, gate: Arc<Gate>, before: Before) -> Self {
+        Self {
+            plan,
+            gate,
+            streams: Vec::new(),
+            before,
+            answer_again: Vec::new(),
+            events: Vec::new(),
+            keep_events: None,
+            told_every_ns: None,
+            control: ControlFacts::default(),
+            started_at_unix_ms: 0,
+        }
+    }
+
     /// Keeps an interval for the client that wants our report, while there is room for it.
     fn keep(&mut self, event: Event) {
         let of = |event: &Event| match event {
@@ -458,7 +474,10 @@ impl Running {
 }
 
 /// How a test ended, and what ended it where it did not complete.
-fn outcome(ended: Result<(), Refusal>, exchanged: Result<(), Refusal>) -> (Outcome, Option<Cause>) {
+pub(super) fn outcome(
+    ended: Result<(), Refusal>,
+    exchanged: Result<(), Refusal>,
+) -> (Outcome, Option<Cause>) {
     let (refusal, doing) = match (ended, exchanged) {
         (Ok(()), Ok(())) => return (Outcome::Completed, None),
         (Ok(()), Err(refusal)) => (refusal, "exchanging results: "),
@@ -485,7 +504,7 @@ fn senders_finished(running: &Running) -> bool {
 }
 
 /// What a server holds a running test to.
-struct Watch {
+pub(super) struct Watch {
     moved: (Nanos, u64),
     /// When the last byte was received, and how many were until then.
     received: (Nanos, u64),
@@ -495,7 +514,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(start: Nanos, matters: u64) -> Self {
+    pub(super) fn new(start: Nanos, matters: u64) -> Self {
         Self {
             moved: (start, 0),
             received: (start, 0),
@@ -504,7 +523,7 @@ impl Watch {
         }
     }
 
-    fn look(
+    pub(super) fn look(
         &mut self,
         now: Nanos,
         shared: &Shared,

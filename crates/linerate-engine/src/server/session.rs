@@ -560,7 +560,7 @@ impl Session<'_> {
         if ours {
             arrivals.sort_by_key(|arrival| match arrival {
                 Arrival::Udp(_, place, _) => *place,
-                Arrival::Stream(_) => None,
+                Arrival::Stream(_) | Arrival::Flow(..) => None,
             });
         }
         Ok(arrivals)
@@ -602,24 +602,14 @@ impl Session<'_> {
             wide_counters: parameters.udp_counters_64bit,
             round_trip: self.link.round_trip(),
         };
-        let mut running = Running {
-            plan: Arc::clone(&plan),
-            gate: Arc::clone(&gate),
-            streams: Vec::new(),
-            before,
-            answer_again: Vec::new(),
-            events: Vec::new(),
-            keep_events: None,
-            told_every_ns: None,
-            control: ControlFacts::default(),
-            started_at_unix_ms: 0,
-        };
+        let mut running = Running::new(Arc::clone(&plan), Arc::clone(&gate), before);
         let mut opened = Vec::new();
         let files = self.open_files(&plan)?;
         for ((arrival, file), index) in arrivals.into_iter().zip(files).zip(0_u16..) {
             let (socket, handshake) = match arrival {
                 Arrival::Stream(stream) => (StreamSocket::Stream(stream), None),
                 Arrival::Udp(stream, _, handshake) => (StreamSocket::Udp(stream), Some(handshake)),
+                Arrival::Flow(stream, _) => (StreamSocket::Udp(stream), None),
             };
             let context = StreamContext {
                 read_rate: self.read_rate(usize::from(plan.total_streams())),

@@ -13,20 +13,42 @@ use linerate_kernel::{socket, udp};
 use linerate_wire::udp::{HANDSHAKE_ANSWER, TokenHandshake, is_request};
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use super::iperf2::door::NewFlows;
 use super::listen::{UdpListener, bound};
 use super::{Arrival, Entry, Shared};
 
 /// Datagrams that are looked at before others get their turn.
 const MOST: usize = 64;
-/// An opening datagram is 4 or 22 bytes long.
-const LONGEST: usize = 64;
+/// An opening datagram is 4 or 22 bytes long; those of iperf2 are payload as well, and counted.
+const LONGEST: usize = 65_536;
+/// Looks at a listener before others get their turn, where datagrams keep coming.
+const ROUNDS: usize = 64;
 
 /// Takes all opening datagrams that wait.
-pub(super) fn accept_all(listener: &UdpListener, shared: &Shared) {
+pub(super) fn accept_all(listener: &UdpListener, shared: &Arc<Shared>) {
     let mut batch = udp::Receiver::new(MOST, LONGEST);
-    let Ok(count) = batch.receive(listener.socket.as_fd()) else {
-        return;
-    };
+    let mut flows = shared.options.answers_iperf2().then(NewFlows::default);
+    for _ in 0..ROUNDS {
+        let Ok(count) = batch.receive(listener.socket.as_fd()) else {
+            break;
+        };
+        take(listener, shared, &batch, count, &mut flows);
+        if flows.is_none() {
+            break;
+        }
+    }
+    if let Some(flows) = flows {
+        flows.hand_on(shared);
+    }
+}
+
+fn take(
+    listener: &UdpListener,
+    shared: &Shared,
+    batch: &udp::Receiver,
+    count: usize,
+    flows: &mut Option<NewFlows>,
+) {
     for index in 0..count {
         let message = batch.message(index);
         if let (Some(source), Some(destination), false) =
@@ -37,12 +59,19 @@ pub(super) fn accept_all(listener: &UdpListener, shared: &Shared) {
                 // A link-local address means nothing without its interface.
                 local.set_scope_id(source.scope_id());
             }
-            open(shared, message.data, source, local);
+            if !open(shared, message.data, source, local)
+                && let Some(flows) = flows
+            {
+                flows.take(message.data, source, listener.port, || {
+                    connected(local, source)
+                });
+            }
         }
     }
 }
 
-fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr) {
+/// Opens a stream of a test that waits for it. False = the datagram is no opening one.
+fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr) -> bool {
     let peer = source.ip().to_canonical();
     if let Some(handshake) = TokenHandshake::decode(datagram) {
         if let Some(entry) = find(shared, peer, |entry| {
@@ -60,9 +89,12 @@ fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr)
                 );
             }
         }
-    } else if is_request(datagram)
-        && let Some(entry) = find(shared, peer, |entry| entry.lock().expected_stock_udp > 0)
-    {
+        return true;
+    }
+    if !is_request(datagram) {
+        return false;
+    }
+    if let Some(entry) = find(shared, peer, |entry| entry.lock().expected_stock_udp > 0) {
         let mut state = entry.lock();
         if let Ok(socket) = connected(local, source) {
             state.expected_stock_udp = state.expected_stock_udp.saturating_sub(1);
@@ -70,6 +102,7 @@ fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr)
             entry.bring(state, Arrival::Udp(socket, None, datagram.to_vec()));
         }
     }
+    true
 }
 
 fn find(shared: &Shared, peer: IpAddr, which: impl Fn(&Entry) -> bool) -> Option<Arc<Entry>> {

@@ -4,6 +4,7 @@
 //! wait for the socket lock (2 ms at speed). Sockets are non-blocking, and no wait goes past the next
 //! sample, so the cadence holds on a slow path and on a stalled one.
 
+pub(crate) mod iperf2;
 mod recorder;
 mod tcp_receive;
 mod tcp_send;
@@ -12,8 +13,8 @@ mod udp_send;
 
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use linerate_kernel::{socket, tcp, thread};
@@ -115,6 +116,8 @@ pub(crate) struct StreamContext {
     pub(crate) file: Option<StreamFile>,
     /// The test is a transfer of files.
     pub(crate) transfer: bool,
+    /// The peer is an iperf2.
+    pub(crate) iperf2: Option<iperf2::Flow>,
 }
 
 impl StreamContext {
@@ -186,6 +189,7 @@ impl Streams {
             peer_sent: Arc::default(),
             file: None,
             transfer: false,
+            iperf2: None,
         }
     }
 }
@@ -255,6 +259,8 @@ pub(crate) struct StreamHandle {
     pub(crate) sends: bool,
     pub(crate) live: Arc<LiveCell>,
     pub(crate) peer_sent: Arc<PeerSent>,
+    /// Over iperf2's wire: the report of a flow.
+    pub(crate) reported: Arc<OnceLock<iperf2::Reported>>,
     finished: Arc<AtomicBool>,
     thread: JoinHandle<StreamResult>,
 }
@@ -268,6 +274,10 @@ impl StreamHandle {
     ) -> std::io::Result<Self> {
         let (id, flow, sends) = (context.id, context.flow, context.sends);
         let (live, peer_sent) = (Arc::clone(&context.live), Arc::clone(&context.peer_sent));
+        let iperf2 = context.iperf2.as_ref();
+        let reported = iperf2
+            .map(|iperf2| Arc::clone(&iperf2.reported))
+            .unwrap_or_default();
         let finished = Arc::new(AtomicBool::new(false));
         let finish = Arc::clone(&finished);
         let thread = std::thread::Builder::new()
@@ -285,6 +295,7 @@ impl StreamHandle {
             sends,
             live,
             peer_sent,
+            reported,
             finished,
             thread,
         })

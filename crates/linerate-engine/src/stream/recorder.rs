@@ -124,7 +124,7 @@ impl<'a> Recorder<'a> {
             context,
             local: address(socket.local_addr()),
             remote: address(socket.peer_addr()),
-            bytes: 0,
+            bytes: context.iperf2.as_ref().map_or(0, |flow| flow.read_before),
             first: None,
             last: None,
             omit_ends: None,
@@ -359,6 +359,27 @@ impl<'a> Recorder<'a> {
         // A failure to wait is no failure of the stream: the loop's bounds hold all the same.
         drop(poll::wait(&mut entries[..count], Some(timeout)));
         entries[1].readiness()
+    }
+
+    /// Waits for `interest` on the socket until an instant, or until the test is cut, whatever samples are due.
+    pub(super) fn pause(&self, fd: BorrowedFd<'_>, interest: Interest, until: Nanos) {
+        let count = if interest.read || interest.write {
+            2
+        } else {
+            1
+        };
+        let mut entries = [
+            PollEntry::new(self.context.gate.cut_fd(), Interest::READ),
+            PollEntry::new(fd, interest),
+        ];
+        let timeout = until.since(clock::monotonic());
+        drop(poll::wait(&mut entries[..count], Some(timeout)));
+    }
+
+    /// From the first payload to the last.
+    pub(super) fn lasted(&self) -> Nanos {
+        let last = self.last.unwrap_or_default();
+        last.since(self.first.unwrap_or(last))
     }
 
     /// Notes why the stream ended before its time.

@@ -370,7 +370,10 @@ fn pump(
 /// for a lost connection, so their senders close it after the results. A file is the exception: its last block is rarely whole,
 /// and only the close makes a stock server read it.
 fn ends_in_band(context: &StreamContext) -> bool {
-    context.peer_extended || !context.active_opener || context.file.is_some()
+    context.peer_extended
+        || !context.active_opener
+        || context.file.is_some()
+        || context.iperf2.is_some()
 }
 
 /// Until when a block that was begun may still be written after the end of the test: a stock server waits for the rest of it.
@@ -458,13 +461,13 @@ fn unacknowledged(context: &StreamContext, fd: BorrowedFd<'_>) -> u64 {
 /// How long to drain, and since when.
 fn drain_bound(context: &StreamContext, by_bytes: bool, progress: Nanos) -> (Nanos, Nanos) {
     let stopped = context.gate.stopped();
+    // iperf2's receiver reads to the end of the connection.
+    let is_iperf3 = !context.peer_extended && context.iperf2.is_none();
     match stopped {
-        Some(stopped) if !context.peer_extended && !context.active_opener => {
-            (STOCK_DRAIN_BOUND, stopped)
-        }
+        Some(stopped) if is_iperf3 && !context.active_opener => (STOCK_DRAIN_BOUND, stopped),
         _ if by_bytes => (context.stall_bound(), progress),
         // A stock server divides by the time until it hears of the end.
-        _ if !context.peer_extended => (prompt(context.plan.end), stopped.unwrap_or(progress)),
+        _ if is_iperf3 => (prompt(context.plan.end), stopped.unwrap_or(progress)),
         _ => (
             DRAIN_BOUND,
             stopped.map_or(progress, |stopped| progress.max(stopped)),

@@ -10,10 +10,13 @@ use linerate_model::plan::End;
 use linerate_model::progress::UdpInterval;
 use linerate_model::record::UdpCounts;
 use linerate_model::units::Nanos;
+use linerate_wire::iperf2::datagram::Head;
+use linerate_wire::iperf2::report::Report;
 use linerate_wire::jitter::{Jitter, Transit};
 use linerate_wire::sequence::SequenceTracker;
 use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER};
 
+use super::iperf2::Flow;
 use super::recorder::{Recorder, UdpSample};
 use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult};
 
@@ -28,6 +31,8 @@ const MOST_MERGED: u64 = 128;
 const BACKLOG: u32 = 1000;
 /// After the end, this long without a datagram (and two round trips) means that no more will come.
 const QUIET: Nanos = Nanos::from_millis(50);
+/// Over iperf2's wire what the network reordered is read for so long after the end of a flow, while more comes.
+const AFTER_END: Nanos = Nanos::from_millis(50);
 /// A `-n` test over a stock sender ends when nothing came for this long: what is missing is lost.
 const STARVED: Nanos = Nanos::from_millis(2000);
 
@@ -46,7 +51,8 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
     if recorder.wait_for_start(None) {
         receiver.pump(context, stream.as_fd(), &mut recorder);
     }
-    receiver.counts.peer_sent = context.peer_sent.told();
+    let ended = receiver.ended.as_ref().map(|ended| ended.datagrams);
+    receiver.counts.peer_sent = context.peer_sent.told().or(ended);
     receiver.attribute_tail(stream.as_fd());
     recorder.drained = receiver
         .counts
@@ -67,6 +73,16 @@ struct Receiver {
     drops: Drops,
     /// The last send stamp that was looked at.
     last_stamp: Option<Nanos>,
+    /// Over iperf2's wire: the flow has ended.
+    ended: Option<FlowEnd>,
+}
+
+/// The end of a flow over iperf2's wire.
+struct FlowEnd {
+    datagrams: u64,
+    at: Nanos,
+    /// The datagram that told it, as far as a report needs it.
+    head: Vec<u8>,
 }
 
 /// What of the missing datagrams this socket dropped.
@@ -125,6 +141,7 @@ impl Receiver {
             omitting: context.plan.omit_ns.0 > 0,
             drops: Drops::default(),
             last_stamp: None,
+            ended: None,
         }
     }
 
@@ -134,12 +151,20 @@ impl Receiver {
         let mut batch = udp::Receiver::new(messages(context.streams), MESSAGE_BYTES);
         let mut drain = None;
         let mut heard = clock::monotonic();
+        self.take_early(context, recorder);
         while !context.gate.is_cut() {
             let now = clock::monotonic();
             if recorder.due(now) {
                 recorder.tick_udp(now, &self.sample());
                 self.transit.look_anew();
                 self.mark_omitted(recorder);
+            }
+            if self
+                .ended
+                .as_ref()
+                .is_some_and(|ended| now.since(ended.at) > AFTER_END)
+            {
+                return self.tell(context, fd, recorder);
             }
             if context.gate.stopped().is_some() {
                 let began = *drain.get_or_insert(now);
@@ -157,6 +182,9 @@ impl Receiver {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if self.ended.is_some() {
+                        return self.tell(context, fd, recorder);
+                    }
                     let soon = drain.map(|_| now.plus(Nanos::from_millis(5)));
                     recorder.wait(fd, Interest::READ, soon);
                 }
@@ -191,24 +219,21 @@ impl Receiver {
                 drop(socket::send(fd, &HANDSHAKE_ANSWER));
                 continue;
             }
-            let Some(header) = DataHeader::decode(self.width, datagram) else {
-                self.counts.malformed += 1;
+            let highest = self.highest_so_far(run);
+            let Some((counter, sent)) = self.number(context, datagram, highest, now) else {
                 continue;
             };
-            let counter = self
-                .width
-                .whole(header.counter, || self.highest_so_far(run));
             if let Some(drops) = drops.take() {
                 let merged = message.data.len().div_ceil(message.segment.max(1));
                 self.attribute(counter, drops, merged as u64);
             }
             bytes += datagram.len() as u64;
-            if self.last_stamp != Some(header.sent()) {
+            if self.last_stamp != Some(sent) {
                 // Datagrams of one batch left at one instant: their differences would be zeros by
                 // construction, and drown those of the path.
-                self.last_stamp = Some(header.sent());
-                self.jitter.record(header.sent(), now);
-                self.transit.record(header.sent(), now);
+                self.last_stamp = Some(sent);
+                self.jitter.record(sent, now);
+                self.transit.record(sent, now);
             }
             run = match run {
                 Some((first, count)) if first.checked_add(count) == Some(counter) => {
@@ -224,6 +249,91 @@ impl Receiver {
         if bytes > 0 {
             recorder.moved(now, bytes);
         }
+    }
+
+    /// A datagram's counter, from 1 on, and when it was sent; `None` where it counts as none.
+    fn number(
+        &mut self,
+        context: &StreamContext,
+        datagram: &[u8],
+        highest: u64,
+        now: Nanos,
+    ) -> Option<(u64, Nanos)> {
+        if let Some(flow) = &context.iperf2 {
+            return self.number_iperf2(flow, datagram, highest, now);
+        }
+        let Some(header) = DataHeader::decode(self.width, datagram) else {
+            self.counts.malformed += 1;
+            return None;
+        };
+        let counter = self.width.whole(header.counter, || highest);
+        Some((counter, header.sent()))
+    }
+
+    fn number_iperf2(
+        &mut self,
+        flow: &Flow,
+        datagram: &[u8],
+        highest: u64,
+        now: Nanos,
+    ) -> Option<(u64, Nanos)> {
+        let Some(head) = Head::decode(flow.layout, datagram) else {
+            self.counts.malformed += 1;
+            return None;
+        };
+        let counts_last = flow.layout.counts_last();
+        let Some(datagrams) = head.ends(highest) else {
+            let first = i64::from(!counts_last);
+            let counter = u64::try_from(head.number.saturating_add(first)).ok()?;
+            return Some((counter, head.sent()));
+        };
+        if self.ended.is_some() {
+            // The same once more: the report is under way.
+            return None;
+        }
+        // 2.0.6 tells fewer than it sent.
+        let datagrams = datagrams.max(highest);
+        self.ended = Some(FlowEnd {
+            datagrams,
+            at: now,
+            head: datagram[..flow.layout.bytes()].to_vec(),
+        });
+        counts_last.then(|| (datagrams, head.sent()))
+    }
+
+    /// Counts what came before the flow had this socket.
+    fn take_early(&mut self, context: &StreamContext, recorder: &mut Recorder<'_>) {
+        let Some(flow) = &context.iperf2 else {
+            return;
+        };
+        for early in &flow.early {
+            let head = &early.head[..early.bytes.min(early.head.len())];
+            let highest = self.tracker.counts().highest;
+            if let Some((counter, sent)) = self.number_iperf2(flow, head, highest, early.came) {
+                self.tracker.record(counter);
+                self.jitter.record(sent, early.came);
+                self.transit.record(sent, early.came);
+                recorder.moved(early.came, early.bytes as u64);
+            }
+        }
+    }
+
+    /// Reports what was counted to the sender of a flow that has ended.
+    fn tell(&mut self, context: &StreamContext, fd: BorrowedFd<'_>, recorder: &Recorder<'_>) {
+        let (Some(flow), Some(ended)) = (&context.iperf2, &self.ended) else {
+            return;
+        };
+        let seen = self.tracker.counts();
+        let report = Report {
+            bytes: recorder.bytes,
+            lasted: recorder.lasted(),
+            lost: ended.datagrams.saturating_sub(seen.unique),
+            out_of_order: seen.reordered,
+            datagrams: ended.datagrams,
+            jitter: self.jitter.smoothed(),
+            transit: None,
+        };
+        flow.report(fd, report, &ended.head);
     }
 
     fn highest_so_far(&self, run: Option<(u64, u64)>) -> u64 {

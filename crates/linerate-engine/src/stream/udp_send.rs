@@ -17,6 +17,7 @@ use linerate_wire::udp::{CounterWidth, DataHeader};
 
 use crate::buffer;
 
+use super::iperf2::{self, Numbering};
 use super::recorder::{Recorder, UdpSample};
 use super::{DRAIN_BOUND, StreamContext, StreamResult, pacer};
 
@@ -34,6 +35,8 @@ const COARSE: Nanos = Nanos::from_millis(1);
 const BEHIND: Nanos = Nanos(500_000);
 /// A spinning sender sleeps until so long before the next datagram is due.
 const LONGEST_SPIN: Nanos = Nanos(200_000);
+/// Over iperf2's wire the first datagram goes so long before the others.
+const FIRST_ALONE: Nanos = Nanos::from_millis(20);
 /// Pause after the kernel refused to send: the reason rarely goes in microseconds.
 const REFUSED_PAUSE: Nanos = Nanos::from_millis(1);
 
@@ -42,6 +45,7 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
     let mut sender = Sender::new(context);
     if recorder.wait_for_start(None) {
         sender.pump(context, stream.as_fd(), &mut recorder);
+        sender.end_flow(context, stream.as_fd(), &mut recorder);
         recorder.drained = emptied(context, stream.as_fd());
     }
     let sample = sender.sample();
@@ -69,6 +73,8 @@ struct Sender {
     spins: bool,
     segmented: bool,
     width: CounterWidth,
+    /// The peer is an iperf2.
+    iperf2: Option<Numbering>,
     counts: UdpCounts,
     pacer: Option<Pacer>,
 }
@@ -87,6 +93,10 @@ impl Sender {
         let mut data = vec![0; coarse_batch * length];
         for datagram in data.chunks_mut(length) {
             datagram.copy_from_slice(&buffer::pattern()[..length]);
+            if let Some(flow) = &context.iperf2 {
+                let behind = datagram.iter_mut().skip(flow.layout.bytes());
+                behind.zip(&flow.header).for_each(|(to, from)| *to = *from);
+            }
         }
         Self {
             data,
@@ -96,6 +106,7 @@ impl Sender {
             spins,
             segmented: coarse_batch > 1,
             width: CounterWidth::from_parameter(context.wide_counters),
+            iperf2: context.iperf2.as_ref().map(Numbering::of),
             counts: UdpCounts {
                 handshake_repeats: context.handshake_repeats,
                 ..UdpCounts::default()
@@ -154,10 +165,21 @@ impl Sender {
             let length = usize::try_from(claimed)
                 .unwrap_or(usize::MAX)
                 .min(self.data.len());
+            // An iperf2 that hears of a flow by its first datagram makes a socket for it then.
+            let alone = self.iperf2.is_some() && context.active_opener && self.counts.sent == 0;
+            let length = if alone {
+                length.min(self.length)
+            } else {
+                length
+            };
             match self.send(fd, length, now) {
                 Ok(written) => {
                     claimed -= written as u64;
                     recorder.moved(clock::monotonic(), written as u64);
+                    if alone {
+                        let until = clock::monotonic().plus(FIRST_ALONE);
+                        recorder.pause(fd, Interest::NONE, until);
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     recorder.wait(fd, Interest::WRITE, None);
@@ -175,6 +197,22 @@ impl Sender {
         }
         if !claimed_while_omitting {
             context.budget.give_back(claimed);
+        }
+    }
+
+    /// Over iperf2's wire the end of a flow is told in it.
+    fn end_flow(
+        &mut self,
+        context: &StreamContext,
+        fd: BorrowedFd<'_>,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let Some(flow) = context.iperf2.as_ref().filter(|_| recorder.error.is_none()) else {
+            return;
+        };
+        let last = &mut self.data[..self.length];
+        if iperf2::end(context, flow, fd, recorder, last, self.counts.sent) {
+            self.counts.sent += 1;
         }
     }
 
@@ -201,7 +239,10 @@ impl Sender {
         let mut counter = first;
         for datagram in self.data[..length].chunks_mut(self.length) {
             // A datagram too short for its header cannot be planned: see the engine's rounding of -n.
-            let _ = DataHeader::at(now, counter).encode(self.width, datagram);
+            match self.iperf2 {
+                Some(numbering) => numbering.stamp(now, counter, datagram),
+                None => drop(DataHeader::at(now, counter).encode(self.width, datagram)),
+            }
             counter += 1;
         }
         let datagrams = counter - first;

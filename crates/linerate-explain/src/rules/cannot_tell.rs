@@ -59,7 +59,12 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
         // What to do stands in the reason: the connection cannot be run again.
         return draft.done();
     }
-    let host = |host: &str| format!("linerate serve # on {host}, instead of iperf3");
+    let is_iperf2 = case.record().control.iperf2.is_some();
+    let host = |host: &str| match is_iperf2 {
+        // The client, most often.
+        true => format!("linerate test # on {host}, instead of iperf"),
+        false => format!("linerate serve # on {host}, instead of iperf3"),
+    };
     match case.sender() {
         None if linerate => draft.again(|_| {}).done(),
         None => draft.next(host(&case.sending_host())).done(),

@@ -132,12 +132,13 @@ fn autotuning_reaches(case: &Case<'_>) -> bool {
 }
 
 /// Why an end's part of the record is not there.
-fn part_is_missing(case: &Case<'_>) -> &'static str {
+fn part_is_missing(case: &Case<'_>) -> String {
     if case.record().is_observation() {
-        "its kernel was not observed; run `linerate observe` there"
+        "its kernel was not observed; run `linerate observe` there".to_owned()
     } else if case.record().control.peer_software.is_some() {
-        "its part of the record did not arrive"
+        "its part of the record did not arrive".to_owned()
     } else {
-        "a stock iperf3 does not report it"
+        let peer = case.record().control.stock_peer();
+        format!("a stock {peer} does not report it")
     }
 }

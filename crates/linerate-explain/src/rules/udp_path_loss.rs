@@ -54,11 +54,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         let who = case.receiving_host();
         let linerate = case.record().control.peer_software.is_some();
         let why = if case.receiver().is_none() && linerate {
-            "its part of the record did not arrive"
+            "its part of the record did not arrive".to_owned()
         } else if case.receiver().is_none() {
-            "a stock iperf3 does not report socket drops"
+            let peer = case.record().control.stock_peer();
+            format!("a stock {peer} does not report socket drops")
         } else {
-            "its kernel does not report socket drops"
+            "its kernel does not report socket drops".to_owned()
         };
         format!(
             "{numbers} were lost, on the path or in the socket of {who}: {why}, so linerate cannot tell where"

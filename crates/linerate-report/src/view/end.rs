@@ -49,7 +49,14 @@ impl EndView {
     pub(super) fn of(record: &RunRecord, role: Role) -> Self {
         let end = record.end(role);
         let own = record.written_by == role;
-        let software = match (end, &record.control.peer_software) {
+        let software = match (
+            end,
+            record
+                .control
+                .peer_software
+                .as_ref()
+                .or(record.control.iperf2.as_ref()),
+        ) {
             (Some(end), _) => format!("{} {}", end.software.name, end.software.version),
             (None, _) if own => format!("{} {}", record.software.name, record.software.version),
             (None, Some(told)) => told.to_string(),

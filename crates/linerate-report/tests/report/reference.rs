@@ -129,6 +129,7 @@ fn whole() -> [RunRecord; 3] {
         stream.error = Some("e".into());
         stream.too_long = true;
     }
+    record.control.iperf2 = Some("iperf 2.1.8".into());
     record.peer_results = Some(PeerResults {
         congestion: Some("cubic".into()),
         streams: vec![PeerStream {

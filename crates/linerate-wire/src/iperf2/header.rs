@@ -147,9 +147,9 @@ impl First {
         }
     }
 
-    /// Whether all fields are in their ranges: text that only begins like flags is no header.
+    /// Whether its fields are in their ranges: text that only begins like flags is no header, nor are zeros.
     pub const fn is_plausible(&self) -> bool {
-        self.streams <= 0xFFFF && self.port <= 0xFFFF
+        matches!(self.streams, 1..=0xFFFF) && matches!(self.port, 1..=0xFFFF)
     }
 }
 

@@ -134,6 +134,7 @@ fn text_and_other_protocols_are_no_iperf2() {
     }
     for other in [
         &b"9876"[..],
+        &[0; 64],
         &[0xff; 64],
         b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255",
     ] {

@@ -7,6 +7,7 @@ use linerate_model::observation::Watch;
 use linerate_model::plan::{Family, Plan};
 use linerate_model::transcript::Given;
 use linerate_model::units::Nanos;
+use linerate_wire::iperf2;
 
 use super::{
     Budget, ExplainArguments, FormatArguments, ObserveArguments, ServeArguments, TestArguments,
@@ -60,8 +61,12 @@ impl TestArguments {
     pub(crate) fn request(self) -> Result<TestRequest, String> {
         let host = self.between.server().or(self.host.as_deref());
         let plan = self.plan.plan(host.unwrap_or_default().to_owned());
+        let mut plan = plan.map_err(|error| error.to_string())?;
+        if self.iperf2 && !self.plan.has("-p") {
+            plan.port = iperf2::DEFAULT_PORT;
+        }
         Ok(TestRequest {
-            plan: plan.map_err(|error| error.to_string())?,
+            plan,
             arguments: self,
         })
     }

@@ -65,6 +65,8 @@ mod hub;
 #[cfg(test)]
 mod interfaces;
 #[cfg(test)]
+mod iperf2;
+#[cfg(test)]
 mod ipv6;
 #[cfg(test)]
 mod lab;

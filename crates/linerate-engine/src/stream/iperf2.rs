@@ -1,0 +1,194 @@
+//! What streams over iperf2's wire do otherwise: the heads of datagrams, how a flow ends, and what a server reports of it.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, OnceLock};
+
+use linerate_kernel::poll::Interest;
+use linerate_kernel::{clock, socket};
+use linerate_model::units::Nanos;
+use linerate_wire::iperf2::datagram::{Head, Layout};
+use linerate_wire::iperf2::report::{Form, Report};
+
+use super::StreamContext;
+use super::recorder::Recorder;
+
+/// A sender repeats the datagram that ends its flow this often, until it is answered: as 2.1 and as 2.0 do.
+const END_AGAIN: Nanos = Nanos::from_millis(10);
+const END_AGAIN_2_0: Nanos = Nanos::from_millis(250);
+/// And for so long.
+const END_PATIENCE: Nanos = Nanos::from_millis(2000);
+/// So many of them where nobody answers.
+const ENDS_UNANSWERED: usize = 3;
+/// The longest report is one of 128 bytes; 2.0.5's server sends a whole datagram back.
+const LONGEST_REPORT: usize = 2048;
+
+/// What is different in a stream over iperf2's wire.
+#[derive(Debug, Clone)]
+pub(crate) struct Flow {
+    /// UDP: of the heads of datagrams.
+    pub(crate) layout: Layout,
+    /// UDP: how the report is written.
+    pub(crate) form: Form,
+    /// UDP: a report follows the last datagram; a receiver writes it, a sender awaits it.
+    pub(crate) reports: bool,
+    /// Payload that was read with the header, bytes.
+    pub(crate) read_before: u64,
+    /// UDP: datagrams that came before the flow had a socket of its own.
+    pub(crate) early: Vec<Early>,
+    /// UDP: what stands behind the head of each datagram that is sent.
+    pub(crate) header: Vec<u8>,
+    /// The report that was written, or read.
+    pub(crate) reported: Arc<OnceLock<Reported>>,
+}
+
+/// A report as it went over the wire.
+#[derive(Debug, Clone)]
+pub(crate) struct Reported {
+    pub(crate) report: Report,
+    pub(crate) datagram: Vec<u8>,
+}
+
+/// A datagram that came before its flow had a socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Early {
+    /// Its first bytes.
+    pub(crate) head: [u8; 16],
+    /// All of them, a count.
+    pub(crate) bytes: usize,
+    pub(crate) came: Nanos,
+}
+
+impl Flow {
+    /// A TCP stream, of whose payload so many bytes were read already.
+    pub(crate) fn tcp(read_before: u64) -> Self {
+        Self {
+            read_before,
+            ..Self::udp(Layout::Bytes16, Form::Wide, false)
+        }
+    }
+
+    /// A UDP flow.
+    pub(crate) fn udp(layout: Layout, form: Form, reports: bool) -> Self {
+        Self {
+            layout,
+            form,
+            reports,
+            read_before: 0,
+            early: Vec::new(),
+            header: Vec::new(),
+            reported: Arc::default(),
+        }
+    }
+
+    /// Writes a report and remembers it. A host that sent less than it would get is none that wants it.
+    pub(super) fn report(&self, fd: BorrowedFd<'_>, report: Report, last: &[u8]) {
+        if !self.reports {
+            return;
+        }
+        let datagram = report.encode(self.form, last);
+        if report.bytes >= datagram.len() as u64 {
+            drop(socket::send(fd, &datagram));
+            drop(self.reported.set(Reported { report, datagram }));
+        }
+    }
+}
+
+/// How a sender numbers and stamps its datagrams.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbering {
+    layout: Layout,
+    /// From the monotonic clock to the time of day, which the heads carry.
+    to_wall: Nanos,
+}
+
+impl Numbering {
+    pub(super) fn of(flow: &Flow) -> Self {
+        Self {
+            layout: flow.layout,
+            to_wall: clock::wall().since(clock::monotonic()),
+        }
+    }
+
+    /// Writes the head of the datagram that is sent as number `counter`, from 1 on.
+    pub(super) fn stamp(self, now: Nanos, counter: u64, datagram: &mut [u8]) {
+        let first = u64::from(self.layout.counts_last());
+        let number = counter.saturating_sub(1).saturating_add(first);
+        self.write(now, i64::try_from(number).unwrap_or(i64::MAX), datagram);
+    }
+
+    fn write(self, now: Nanos, number: i64, datagram: &mut [u8]) {
+        // A datagram too short for its head cannot be planned.
+        let _ = Head::at(number, now.plus(self.to_wall)).encode(self.layout, datagram);
+    }
+}
+
+/// Ends a flow of `sent` datagrams by `datagram`: it is sent until the receiver reports what it counted, or nobody answers. Says
+/// whether it was one of the flow's.
+pub(super) fn end(
+    context: &StreamContext,
+    flow: &Flow,
+    fd: BorrowedFd<'_>,
+    recorder: &mut Recorder<'_>,
+    datagram: &mut [u8],
+    sent: u64,
+) -> bool {
+    let numbering = Numbering::of(flow);
+    let counts = flow.layout.counts_last();
+    let every = if counts { END_AGAIN } else { END_AGAIN_2_0 };
+    let until = clock::monotonic().plus(END_PATIENCE);
+    let mut number = i64::try_from(sent).unwrap_or(i64::MAX);
+    let mut is_out = false;
+    for round in 0.. {
+        let now = clock::monotonic();
+        if context.gate.is_cut() || now >= until || (!flow.reports && round >= ENDS_UNANSWERED) {
+            break;
+        }
+        number = number.saturating_add(i64::from(counts || round == 0 && sent == 0));
+        numbering.write(now, -number, datagram);
+        let out = socket::send(fd, datagram).is_ok();
+        if out && counts && !is_out {
+            recorder.moved(now, datagram.len() as u64);
+        }
+        is_out |= out;
+        if await_report(flow, fd, recorder, now.plus(every)) {
+            break;
+        }
+    }
+    is_out && counts
+}
+
+/// Waits for the receiver's report.
+fn await_report(
+    flow: &Flow,
+    fd: BorrowedFd<'_>,
+    recorder: &mut Recorder<'_>,
+    until: Nanos,
+) -> bool {
+    let mut datagram = [0; LONGEST_REPORT];
+    // Each round reads a datagram or waits.
+    while clock::monotonic() < until {
+        let interest = if flow.reports {
+            Interest::READ
+        } else {
+            Interest::NONE
+        };
+        recorder.pause(fd, interest, until);
+        if !flow.reports {
+            continue;
+        }
+        match socket::receive(fd, &mut datagram) {
+            Ok(length) => {
+                if let Some((_, report)) = Report::decode(&datagram[..length]) {
+                    let datagram = datagram[..length].to_vec();
+                    drop(flow.reported.set(Reported { report, datagram }));
+                    return true;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // Nobody is there any more; there may be again before the time is up.
+            Err(_) => recorder.pause(fd, Interest::NONE, until),
+        }
+    }
+    false
+}

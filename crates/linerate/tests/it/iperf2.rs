@@ -1,0 +1,333 @@
+//! Our server for iperf2's clients, and our client at iperf2's servers: {iperf, linerate} × {TCP, UDP} × {plain, `-r`, `-d`,
+//! `--reverse`, `--full-duplex`} × {1, 8 streams} × {time, bytes}, and what comes of those who do not keep to the protocol.
+//!
+//! apt's iperf is used, and those that `IPERF2=PATH,PATH` names.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+use linerate_analysis::ledger::Ledger;
+use linerate_model::record::{Flow, Outcome, RunRecord};
+
+use crate::harness::{
+    Folder, LONG, Running, Server, alone, beside, free_port, lacks_programs, run, say, start,
+    wait_until,
+};
+
+/// apt's iperf 2, and what the caller names.
+fn programs(what: &str) -> Vec<String> {
+    if lacks_programs(what, &["iperf"]) {
+        return Vec::new();
+    }
+    let named = std::env::var("IPERF2").unwrap_or_default();
+    let named = named.split(',').filter(|path| !path.is_empty());
+    std::iter::once("iperf").chain(named).map(str::to_owned).collect()
+}
+
+/// Its version, as it prints it: `2.1.8`.
+fn version(program: &str) -> String {
+    let done = run(Command::new(program).arg("-v"), LONG);
+    let told = format!("{}{}", done.out, done.error);
+    told.split_whitespace().nth(2).unwrap().to_owned()
+}
+
+/// What an iperf prints in a line of a stream that is no sum: bytes, and of UDP lost and total datagrams.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    bytes: u64,
+    datagrams: Option<(u64, u64)>,
+    reversed: bool,
+}
+
+fn lines(out: &str) -> Vec<Line> {
+    let figures = out.lines().filter(|line| line.contains(" Bytes "));
+    figures
+        .filter(|line| !line.starts_with("[SUM"))
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let at = words.iter().position(|word| *word == "Bytes").unwrap();
+            let text = words[at..].join(" ");
+            let datagrams = text.split_once(" ms ").map(|(_, counts)| {
+                let (lost, rest) = counts.split_once('/').unwrap();
+                let total = rest.split_whitespace().next().unwrap();
+                (lost.trim().parse().unwrap(), total.parse().unwrap())
+            });
+            Line {
+                bytes: words[at - 1].parse().unwrap(),
+                datagrams,
+                reversed: line.contains('*'),
+            }
+        })
+        .collect()
+}
+
+fn moved(record: &RunRecord, flow: Flow) -> u64 {
+    let half = record.own_end().unwrap();
+    half.streams_of(flow).map(|stream| stream.app_bytes).sum()
+}
+
+/// Waits until a server has kept so many records.
+fn kept(folder: &Folder, many: usize) -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    let there = wait_until(Duration::from_secs(20), || {
+        let files = std::fs::read_dir(folder.path()).unwrap().count();
+        if files == many {
+            records = folder.records();
+        }
+        records.len() == many
+    });
+    assert!(there, "{} records of {many}", records.len());
+    records
+}
+
+/// A server of ours, a client of iperf2, and the records of ours.
+struct Cell<'a> {
+    program: &'a str,
+    udp: bool,
+    way: &'a str,
+    streams: u64,
+    end: &'a str,
+}
+
+impl Cell<'_> {
+    fn run(&self) -> (String, Vec<RunRecord>) {
+        let folder = Folder::new();
+        let server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
+        let mut words = format!("-c {} -f B -P {} {}", server.at(), self.streams, self.end);
+        if self.udp {
+            words.push_str(" -u -b 20M");
+        }
+        let back = ["-r", "-d"].contains(&self.way);
+        if back {
+            // Both ends are this host, and the server has its own port.
+            words.push_str(&format!(" {} -L {}", self.way, free_port()));
+        } else {
+            words.push_str(&format!(" {}", self.way));
+        }
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let done = run(Command::new(self.program).args(words), LONG);
+        let records = kept(&folder, if self.way == "-r" { 2 } else { 1 });
+        (format!("{}{}", done.out, done.error), records)
+    }
+
+    fn name(&self) -> String {
+        let Self {
+            program,
+            udp,
+            way,
+            streams,
+            end,
+        } = self;
+        let udp = if *udp { "UDP" } else { "TCP" };
+        format!("{program} {udp} {way} -P {streams} {end}")
+    }
+}
+
+/// What a client printed of bytes to the server and from it is what our records have.
+#[track_caller]
+fn agrees(cell: &Cell<'_>, out: &str, records: &[RunRecord]) {
+    let name = cell.name();
+    for record in records {
+        assert_eq!(record.outcome, Outcome::Completed, "{name}\n{out}");
+        let broken = Ledger::of(record);
+        let broken: Vec<_> = broken.broken().collect();
+        assert!(broken.is_empty(), "{name}: {broken:?}");
+        assert!(record.control.iperf2.is_some(), "{name}");
+    }
+    let to_server: u64 = records.iter().map(|it| moved(it, Flow::ClientToServer)).sum();
+    let from_server: u64 = records.iter().map(|it| moved(it, Flow::ServerToClient)).sum();
+    let printed = lines(out);
+    if cell.udp {
+        // Its own count of a stream is printed, and beside it what our server reported of it.
+        let mut told: Vec<u64> = printed.iter().map(|line| line.bytes).collect();
+        told.sort_unstable();
+        let half = records[0].own_end().unwrap();
+        for stream in half.streams_of(Flow::ClientToServer) {
+            assert!(told.contains(&stream.app_bytes), "{name}: {stream:?}\n{out}");
+            let counts = stream.udp.as_ref().unwrap();
+            assert_eq!(counts.peer_sent, Some(counts.highest), "{name}");
+        }
+        return;
+    }
+    let told: u64 = printed.iter().map(|line| line.bytes).sum();
+    assert_eq!(told, to_server + from_server, "{name}\n{out}");
+    let streams = printed.len() as u64;
+    let ways = if ["", "--reverse"].contains(&cell.way) { 1 } else { 2 };
+    assert_eq!(streams, cell.streams * ways, "{name}\n{out}");
+}
+
+fn cells(udp: bool) {
+    let _alone = alone();
+    for program in programs("our server for iperf 2") {
+        let version = version(&program);
+        let mut agreed = 0;
+        for way in ["", "-r", "-d", "--reverse", "--full-duplex"] {
+            if version.starts_with("2.0") && way.starts_with("--") {
+                continue;
+            }
+            for (streams, end) in [(1, "-t 1"), (8, "-n 1M")] {
+                let cell = Cell {
+                    program: &program,
+                    udp,
+                    way,
+                    streams,
+                    end,
+                };
+                let (out, records) = cell.run();
+                agrees(&cell, &out, &records);
+                agreed += 1;
+            }
+        }
+        let protocol = if udp { "UDP" } else { "TCP" };
+        say(&format!("iperf {version}, our server, {protocol}: {agreed} cells agree"));
+    }
+}
+
+#[test]
+fn tcp_clients_of_iperf2_and_our_server_agree_in_every_cell() {
+    cells(false);
+}
+
+#[test]
+fn udp_clients_of_iperf2_and_our_server_agree_in_every_cell() {
+    cells(true);
+}
+
+/// A stock server, which listens when the kernel says so.
+fn stock(program: &str, udp: bool) -> (Running, u16) {
+    let port = free_port();
+    let mut words = vec!["-s".to_owned(), "-p".to_owned(), port.to_string()];
+    words.extend(udp.then(|| "-u".to_owned()));
+    let server = start(Command::new(program).args(words));
+    let there = wait_until(Duration::from_secs(20), || {
+        let table = if udp { "udp" } else { "tcp" };
+        let table = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap();
+        table.contains(&format!(":{port:04X} "))
+    });
+    assert!(there, "no server of {program}");
+    (server, port)
+}
+
+#[test]
+fn our_client_agrees_with_servers_of_iperf2() {
+    let _alone = alone();
+    for program in programs("our client at iperf 2") {
+        let is_old = version(&program).starts_with("2.0");
+        for (udp, way, end) in [
+            (false, "", "-t 1"),
+            (false, "-P 4", "-n 4M"),
+            (false, "-R", "-t 1"),
+            (true, "-b 20M", "-t 1"),
+            (true, "-b 20M -P 4", "-n 4M"),
+            (true, "-b 20M -R", "-t 1"),
+        ] {
+            if is_old && way.ends_with("-R") {
+                continue;
+            }
+            let (_server, port) = stock(&program, udp);
+            let udp_word = if udp { "-u" } else { "" };
+            let words = format!("test 127.0.0.1 -p {port} --iperf2 {udp_word} {way} {end} --json");
+            let done = run(&mut crate::harness::linerate(&words), LONG).expect(0);
+            let document = done.json();
+            let total = &document["ledger"]["directions"][0]["total"];
+            let count = |pointer: &str| total.pointer(pointer).and_then(serde_json::Value::as_u64);
+            if udp && !way.ends_with("-R") {
+                let sent = count("/datagrams/sent").unwrap();
+                assert_eq!(
+                    count("/datagrams/delivered").unwrap() + count("/datagrams/lost").unwrap(),
+                    sent,
+                    "{program} {words}: {total}"
+                );
+            } else if !udp && !way.ends_with("-R") {
+                assert!(count("/written").unwrap() > 0, "{program} {words}: {total}");
+                if end == "-n 4M" {
+                    assert_eq!(count("/written"), Some(4 << 20), "{program} {words}");
+                }
+            } else {
+                assert!(count("/read").unwrap() > 0, "{program} {words}: {total}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_does_not_keep_to_the_protocol_leaves_nothing_behind() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let mut server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
+    let to = ("127.0.0.1", server.port);
+    let header = [
+        0x40, 1, 0, 0x78, 0, 0, 0, 1, 0, 0, 0x17, 0xd4, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x9c,
+    ];
+    // Half a header, and then nothing; garbage; a header cut off; one that asks for 65,535 streams.
+    let mut silent = TcpStream::connect(to).unwrap();
+    silent.write_all(&header[..13]).unwrap();
+    TcpStream::connect(to).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n garbage garbage").unwrap();
+    TcpStream::connect(to).unwrap().write_all(&header).unwrap();
+    let mut many = TcpStream::connect(to).unwrap();
+    let mut wide = header;
+    wide[6..8].copy_from_slice(&[0xff, 0xff]);
+    many.write_all(&wide).unwrap();
+    many.write_all(&[0; 36]).unwrap();
+    many.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(many.read(&mut [0; 64]).unwrap(), 0, "it was to be turned away");
+    server.tells("65535 streams requested", 1);
+    // The one with half a header is closed as well, within the bound.
+    silent.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(silent.read(&mut [0; 64]).unwrap(), 0);
+    assert!(!server.process.ended());
+    assert_eq!(folder.records().len(), 0);
+}
+
+#[test]
+fn a_datagram_gets_no_more_than_it_brought() {
+    let _beside = beside();
+    let server = Server::linerate(&[]);
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.connect(("127.0.0.1", server.port)).unwrap();
+    udp.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let datagram = |number: i32, length: usize| {
+        let mut bytes = vec![0; length];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        bytes[12..16].copy_from_slice(if number < 0 { &[0xff; 4] } else { &[0; 4] });
+        bytes[16..20].copy_from_slice(b"6789");
+        bytes
+    };
+    // Garbage, and the end of a flow that never was, are not answered.
+    for garbage in [&b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250"[..], &[0xff; 300], &datagram(-5, 1470)] {
+        udp.send(garbage).unwrap();
+    }
+    assert!(udp.recv(&mut [0; 2000]).is_err(), "it was answered");
+    // 40 bytes are less than a report.
+    for number in [1, -2, -3, -4] {
+        udp.send(&datagram(number, 20)).unwrap();
+    }
+    assert!(udp.recv(&mut [0; 2000]).is_err(), "it was answered");
+    // A flow that is longer gets one.
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.connect(("127.0.0.1", server.port)).unwrap();
+    udp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    for number in [1, -2] {
+        udp.send(&datagram(number, 1470)).unwrap();
+    }
+    assert_eq!(udp.recv(&mut [0; 2000]).unwrap(), 128);
+}
+
+#[test]
+fn a_client_that_is_killed_is_a_test_that_was_stopped() {
+    let _beside = beside();
+    if lacks_programs("a killed client of iperf 2", &["iperf"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let server = Server::linerate(&["-o", folder.path().to_str().unwrap(), "--json-stream"]);
+    let words = format!("-c {} -t 60", server.at());
+    let mut client = start(Command::new("iperf").args(words.split_whitespace()));
+    assert!(wait_until(Duration::from_secs(20), || server.process.out().contains("\"interval\"")));
+    client.kill();
+    let records = kept(&folder, 1);
+    assert_eq!(records[0].outcome, Outcome::PeerInterrupted);
+    assert!(moved(&records[0], Flow::ClientToServer) > 0);
+}
