@@ -179,6 +179,7 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
         local: "192.0.2.1:40000".into(),
         remote: format!("192.0.2.2:{}", plan.port).into(),
         peer_software: Some("linerate 0.1.0".into()),
+        iperf2: None,
         mss_bytes: Some(1448),
         connect_ns: Some(Nanos(traffic.min_rtt_us * 1000)),
     };

@@ -47,6 +47,8 @@ const ASK_AGAIN: Nanos = Nanos::from_millis(250);
 const ASKED: u32 = 12;
 /// A TCP server has read everything and closed its side by then.
 const CLOSE_PATIENCE: Nanos = Nanos::from_millis(3000);
+/// The header has 31 bits for a number of bytes.
+const MOST_BYTES: u64 = 0x7FFF_FFFF;
 /// Datagrams shorter than this have no room for a header, and go without one.
 const LEAST_WITH_HEADER: u64 = 80;
 
@@ -76,6 +78,7 @@ pub(super) fn run(
 
 /// Refuses what this wire does not carry.
 fn check(plan: &Plan, options: &ClientOptions) -> Result<(), EngineError> {
+    let too_many = bytes_a_stream(plan).is_some_and(|each| each > MOST_BYTES);
     let refused = [
         (plan.protocol == Protocol::Sctp, "SCTP (--sctp)"),
         (plan.mptcp, "MPTCP (-m)"),
@@ -83,6 +86,10 @@ fn check(plan: &Plan, options: &ClientOptions) -> Result<(), EngineError> {
         (
             matches!(plan.end, End::Blocks(_)),
             "a number of blocks (-k)",
+        ),
+        (
+            too_many && plan.direction != Direction::Send,
+            "2 GiB or more of a stream from the server (-n)",
         ),
         (plan.precision.is_some(), "--precision"),
         (options.transfer.is_some(), "a transfer of files (--source)"),
@@ -319,7 +326,8 @@ impl<'a> Test<'a> {
             }
             notes.push(said.note());
         }
-        let peer_results = peer_results(&half, &reported, &mut notes);
+        let block = self.plan.block_bytes.count();
+        let peer_results = peer_results(&half, &reported, block, &mut notes);
         if self.plan.protocol == Protocol::Udp
             && self.plan.direction == Direction::Send
             && peer_results.is_none()
@@ -388,8 +396,8 @@ fn first(plan: &Plan) -> First {
             Amount::Time(u32::try_from(time.0.div_ceil(10_000_000)).unwrap_or(u32::MAX))
         }
         End::Bytes(_) | End::Blocks(_) => {
-            let each = bytes_a_stream(plan).unwrap_or(0).min(0x7FFF_FFFF);
-            Amount::Bytes(u32::try_from(each).unwrap_or(0x7FFF_FFFF))
+            let each = bytes_a_stream(plan).unwrap_or(0).min(MOST_BYTES);
+            Amount::Bytes(u32::try_from(each).unwrap_or(u32::MAX))
         }
     };
     First {
@@ -601,6 +609,7 @@ fn await_close(sockets: &[DataSocket], half: &EndRecord) -> Said {
 fn peer_results(
     half: &EndRecord,
     reported: &[Arc<OnceLock<Reported>>],
+    block: u64,
     notes: &mut Vec<Note>,
 ) -> Option<PeerResults> {
     let mut streams = Vec::new();
@@ -609,13 +618,14 @@ fn peer_results(
         let Some(Reported { report, datagram }) = reported.get().filter(|_| stream.sends) else {
             continue;
         };
-        // 2.0.x numbers datagrams from 0 on, and takes our first, which has the 1, for one after a lost one.
+        // 2.0.x numbers datagrams from 0 on: it takes our first, which has the 1, for one after a lost one. And it counts the
+        // bytes of the last datagram in the place of those of the first.
         let is_old = datagram.get(12).is_some_and(|byte| byte & 0x80 != 0);
         old |= is_old;
         let lost = report.lost.saturating_sub(u64::from(is_old));
         streams.push(PeerStream {
             id: stream.id,
-            bytes: report.bytes,
+            bytes: report.bytes + if is_old { block } else { 0 },
             retransmits: -1,
             jitter_s: report.jitter.as_secs_f64(),
             errors: i64::try_from(lost).unwrap_or(i64::MAX),

@@ -143,9 +143,7 @@ pub fn of_connection(bytes: &[u8]) -> Opening {
         return Opening::Other;
     }
     match TcpHeader::decode(bytes) {
-        Ok((header, _)) if header.first.is_plausible() => {
-            Opening::Iperf2(Caller::of_tcp(&header))
-        }
+        Ok((header, _)) if header.first.is_plausible() => Opening::Iperf2(Caller::of_tcp(&header)),
         Err(Unreadable::Short { bytes }) => Opening::Partial { bytes },
         Ok(_) | Err(Unreadable::Malformed) => Opening::Other,
     }

@@ -23,7 +23,10 @@ fn programs(what: &str) -> Vec<String> {
     }
     let named = std::env::var("IPERF2").unwrap_or_default();
     let named = named.split(',').filter(|path| !path.is_empty());
-    std::iter::once("iperf").chain(named).map(str::to_owned).collect()
+    std::iter::once("iperf")
+        .chain(named)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Its version, as it prints it: `2.1.8`.
@@ -136,8 +139,14 @@ fn agrees(cell: &Cell<'_>, out: &str, records: &[RunRecord]) {
         assert!(broken.is_empty(), "{name}: {broken:?}");
         assert!(record.control.iperf2.is_some(), "{name}");
     }
-    let to_server: u64 = records.iter().map(|it| moved(it, Flow::ClientToServer)).sum();
-    let from_server: u64 = records.iter().map(|it| moved(it, Flow::ServerToClient)).sum();
+    let to_server: u64 = records
+        .iter()
+        .map(|it| moved(it, Flow::ClientToServer))
+        .sum();
+    let from_server: u64 = records
+        .iter()
+        .map(|it| moved(it, Flow::ServerToClient))
+        .sum();
     let printed = lines(out);
     if cell.udp {
         // Its own count of a stream is printed, and beside it what our server reported of it.
@@ -145,7 +154,10 @@ fn agrees(cell: &Cell<'_>, out: &str, records: &[RunRecord]) {
         told.sort_unstable();
         let half = records[0].own_end().unwrap();
         for stream in half.streams_of(Flow::ClientToServer) {
-            assert!(told.contains(&stream.app_bytes), "{name}: {stream:?}\n{out}");
+            assert!(
+                told.contains(&stream.app_bytes),
+                "{name}: {stream:?}\n{out}"
+            );
             let counts = stream.udp.as_ref().unwrap();
             assert_eq!(counts.peer_sent, Some(counts.highest), "{name}");
         }
@@ -154,7 +166,11 @@ fn agrees(cell: &Cell<'_>, out: &str, records: &[RunRecord]) {
     let told: u64 = printed.iter().map(|line| line.bytes).sum();
     assert_eq!(told, to_server + from_server, "{name}\n{out}");
     let streams = printed.len() as u64;
-    let ways = if ["", "--reverse"].contains(&cell.way) { 1 } else { 2 };
+    let ways = if ["", "--reverse"].contains(&cell.way) {
+        1
+    } else {
+        2
+    };
     assert_eq!(streams, cell.streams * ways, "{name}\n{out}");
 }
 
@@ -181,7 +197,9 @@ fn cells(udp: bool) {
             }
         }
         let protocol = if udp { "UDP" } else { "TCP" };
-        say(&format!("iperf {version}, our server, {protocol}: {agreed} cells agree"));
+        say(&format!(
+            "iperf {version}, our server, {protocol}: {agreed} cells agree"
+        ));
     }
 }
 
@@ -259,23 +277,34 @@ fn who_does_not_keep_to_the_protocol_leaves_nothing_behind() {
     let mut server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
     let to = ("127.0.0.1", server.port);
     let header = [
-        0x40, 1, 0, 0x78, 0, 0, 0, 1, 0, 0, 0x17, 0xd4, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x9c,
+        0x40, 1, 0, 0x78, 0, 0, 0, 1, 0, 0, 0x17, 0xd4, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff,
+        0x9c,
     ];
     // Half a header, and then nothing; garbage; a header cut off; one that asks for 65,535 streams.
     let mut silent = TcpStream::connect(to).unwrap();
     silent.write_all(&header[..13]).unwrap();
-    TcpStream::connect(to).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n garbage garbage").unwrap();
+    TcpStream::connect(to)
+        .unwrap()
+        .write_all(b"GET / HTTP/1.1\r\n\r\n garbage garbage")
+        .unwrap();
     TcpStream::connect(to).unwrap().write_all(&header).unwrap();
     let mut many = TcpStream::connect(to).unwrap();
     let mut wide = header;
     wide[6..8].copy_from_slice(&[0xff, 0xff]);
     many.write_all(&wide).unwrap();
     many.write_all(&[0; 36]).unwrap();
-    many.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    assert_eq!(many.read(&mut [0; 64]).unwrap(), 0, "it was to be turned away");
+    many.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    assert_eq!(
+        many.read(&mut [0; 64]).unwrap(),
+        0,
+        "it was to be turned away"
+    );
     server.tells("65535 streams requested", 1);
     // The one with half a header is closed as well, within the bound.
-    silent.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    silent
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     assert_eq!(silent.read(&mut [0; 64]).unwrap(), 0);
     assert!(!server.process.ended());
     assert_eq!(folder.records().len(), 0);
@@ -296,7 +325,11 @@ fn a_datagram_gets_no_more_than_it_brought() {
         bytes
     };
     // Garbage, and the end of a flow that never was, are not answered.
-    for garbage in [&b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250"[..], &[0xff; 300], &datagram(-5, 1470)] {
+    for garbage in [
+        &b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250"[..],
+        &[0xff; 300],
+        &datagram(-5, 1470),
+    ] {
         udp.send(garbage).unwrap();
     }
     assert!(udp.recv(&mut [0; 2000]).is_err(), "it was answered");
@@ -325,7 +358,10 @@ fn a_client_that_is_killed_is_a_test_that_was_stopped() {
     let server = Server::linerate(&["-o", folder.path().to_str().unwrap(), "--json-stream"]);
     let words = format!("-c {} -t 60", server.at());
     let mut client = start(Command::new("iperf").args(words.split_whitespace()));
-    assert!(wait_until(Duration::from_secs(20), || server.process.out().contains("\"interval\"")));
+    assert!(wait_until(Duration::from_secs(20), || server
+        .process
+        .out()
+        .contains("\"interval\"")));
     client.kill();
     let records = kept(&folder, 1);
     assert_eq!(records[0].outcome, Outcome::PeerInterrupted);

@@ -8,7 +8,7 @@ use linerate_kernel::{clock, thread};
 use linerate_model::units::Nanos;
 use linerate_wire::cookie::Cookie;
 use linerate_wire::iperf2::caller::{Caller, of_datagram};
-use linerate_wire::iperf2::datagram::Layout;
+use linerate_wire::iperf2::datagram::{Head, Layout};
 
 use super::super::listen::Pending;
 use super::super::place::Place;
@@ -19,6 +19,10 @@ use crate::stream::iperf2::Early;
 
 /// Datagrams of a flow that are kept until it has its socket; the rest of them counts as lost.
 const MOST_EARLY: usize = 4096;
+/// A flow whose first datagram has a higher number has been going on for a while: it is no test from its beginning.
+const LATEST_FIRST: i64 = 4096;
+/// New flows of one look: each takes a descriptor before it is known whether it may have one.
+const MOST_NEW: usize = 256;
 /// How often it is told that flows are turned away.
 const TELL_EVERY: Nanos = Nanos::from_millis(1000);
 /// Bytes of the shorter head of a datagram.
@@ -68,6 +72,10 @@ impl NewFlows {
         let Some((layout, caller)) = of_datagram(datagram) else {
             return;
         };
+        let number = Head::decode(layout, datagram).map_or(0, |head| head.number);
+        if number > LATEST_FIRST || self.0.len() >= MOST_NEW {
+            return;
+        }
         let Ok(socket) = open() else { return };
         let opened = Opened {
             caller,

@@ -77,3 +77,44 @@ pub(super) fn bytes_a_stream(caller: &Caller) -> Option<u64> {
         Some(Amount::Time(_)) | None => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_wire::iperf2::caller::Generation;
+
+    fn of(caller: &Caller, over_udp: bool, peer: &str, part: Part) -> Plan {
+        plan(caller, over_udp, peer.parse().unwrap(), 5001, part)
+    }
+
+    #[test]
+    fn what_is_not_said_has_no_end_and_one_stream() {
+        let caller = Caller::unknown(Generation::Headerless);
+        let plan = of(&caller, false, "::ffff:192.0.2.1", Part::First);
+        assert_eq!((plan.streams, plan.end), (1, End::TimeNs(Nanos::ZERO)));
+        assert_eq!((&*plan.host, plan.rate_bps), ("192.0.2.1", None));
+        let plan = of(&caller, true, "2001:db8::1", Part::First);
+        assert_eq!(plan.block_bytes, Bytes(DEFAULT_UDP_BLOCK_V6));
+        assert!(plan.rate_is_default);
+    }
+
+    #[test]
+    fn bytes_are_each_stream_s_and_a_rate_may_count_packets() {
+        let caller = Caller {
+            streams: Some(4),
+            amount: Some(Amount::Bytes(1000)),
+            rate: Some(50),
+            counts_packets: true,
+            block_bytes: Some(200),
+            way: Way::Tradeoff,
+            ..Caller::unknown(Generation::V2_1)
+        };
+        let first = of(&caller, true, "192.0.2.1", Part::First);
+        assert_eq!(first.end, End::Bytes(Bytes(4000)));
+        assert_eq!(first.rate_bps, Some(BitRate(50 * 200 * 8)));
+        assert_eq!(first.direction, Direction::Send);
+        let back = of(&caller, true, "192.0.2.1", Part::Back);
+        assert_eq!(back.direction, Direction::Receive);
+        assert_eq!(bytes_a_stream(&caller), Some(1000));
+    }
+}
