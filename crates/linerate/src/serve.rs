@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
     let folder = arguments.output.clone();
     // As a tree of values each takes some 100 bytes.
     let most_cells = usize::try_from(limits.memory.count() / 1024).unwrap_or(usize::MAX);
+    let iperf2_port = iperf2_port(&arguments);
     let options = ServerOptions {
         port: arguments.port,
         bind: arguments.bind,
@@ -47,7 +48,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         bind_device: arguments.bind_dev,
         inherited: activation::sockets().into_iter().map(Arc::new).collect(),
         iperf2: true,
-        iperf2_port: iperf2_port(&arguments),
+        iperf2_port,
         one_off: arguments.one_off,
         limits,
         verifier,
