@@ -43,6 +43,11 @@ impl Before {
         }
     }
 
+    /// The peer sent before anything was read here: what the interface carried of the test is not known.
+    pub(crate) fn without_interface_counters(self) -> Self {
+        Self { pair: None, ..self }
+    }
+
     /// The half of this end. Called by the thread that called [`Before::read`].
     pub(crate) fn finish(
         mut self,
