@@ -118,7 +118,7 @@ fn tell_of_iperf2(
         Some(error) if must => return Err(error.into()),
         Some(error) => errors.say(format!(
             "linerate: warning: {error}; the server goes on, and answers iperf 2 on its other port (--iperf2-port PORT for \
-             another one, 0 for none)\n"
+             another one, 0 for none)"
         )),
         None => {}
     }
