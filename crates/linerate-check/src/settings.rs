@@ -9,7 +9,7 @@ use linerate_model::plan::values::duration;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Time for all of a run. Slurm ends a health check after 60 s (`run_script_health_check`, src/slurmd/common/run_script.c).
+/// Time for all of a run. Slurm ends a health check after 60 s (`run_script_health_check`, `src/slurmd/common/run_script.c`).
 const DEADLINE: Nanos = Nanos::from_millis(40_000);
 /// Time for one check.
 const LIMIT: Nanos = Nanos::from_millis(8_000);
@@ -380,15 +380,15 @@ impl Settings {
         let document = Document::parse(file, text, &[&TOP, &SLURM])?;
         let top = document.top(&TOP)?;
         let mut checks = Vec::new();
-        top.read_all("mount", |value| Ok(checks.push(mount(value)?)))?;
+        checks.extend(top.read_all("mount", mount)?);
         if let Some(value) = top.value("space") {
             let table = value.table(&SPACE)?;
             let room = room(&table)?.unwrap_or_else(room_by_default);
             checks.push(check(&table, What::Space(room))?);
         }
         plain(&top, "read_only", What::ReadOnly, &mut checks)?;
-        top.read_all("link", |value| Ok(checks.push(link(value)?)))?;
-        top.read_all("path", |value| Ok(checks.push(path(value)?)))?;
+        checks.extend(top.read_all("link", link)?);
+        checks.extend(top.read_all("path", path)?);
         plain(&top, "md", What::Md, &mut checks)?;
         plain(&top, "drbd", What::Drbd, &mut checks)?;
         plain(&top, "lvm", What::Lvm, &mut checks)?;
@@ -400,7 +400,7 @@ impl Settings {
         }
         plain(&top, "ecc", What::Ecc, &mut checks)?;
         plain(&top, "audit", What::Audit, &mut checks)?;
-        top.read_all("command", |value| Ok(checks.push(command(value)?)))?;
+        checks.extend(top.read_all("command", command)?);
         let settings = Self {
             deadline: top.or("deadline", DEADLINE, |value| {
                 let deadline = time(value)?;

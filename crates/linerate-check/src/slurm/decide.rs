@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(well(ours(), 9, &by_hand), nothing(Idle::ResumedByHand));
         for change in [
             |node: &mut Node| {
-                node.reason = Some("LR:mount/home no answer, see ticket 7".to_owned())
+                node.reason = Some("LR:mount/home no answer, see ticket 7".to_owned());
             },
             |node: &mut Node| node.reason = None,
             |node: &mut Node| node.user = "alice".to_owned(),

@@ -60,10 +60,13 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
         return draft.done();
     }
     let is_iperf2 = case.record().control.iperf2.is_some();
-    let host = |host: &str| match is_iperf2 {
-        // The client, most often.
-        true => format!("linerate test # on {host}, instead of iperf"),
-        false => format!("linerate serve # on {host}, instead of iperf3"),
+    let host = |host: &str| {
+        if is_iperf2 {
+            // The client, most often.
+            format!("linerate test # on {host}, instead of iperf")
+        } else {
+            format!("linerate serve # on {host}, instead of iperf3")
+        }
     };
     match case.sender() {
         None if linerate => draft.again(|_| {}).done(),

@@ -1,4 +1,4 @@
-//! Checks of a node: for people, as a plugin of Nagios or Icinga, for Prometheus's node_exporter, as one line.
+//! Checks of a node: for people, as a plugin of Nagios or Icinga, for Prometheus's `node_exporter`, as one line.
 
 mod plugin;
 mod prometheus;

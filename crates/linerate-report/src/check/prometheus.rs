@@ -1,4 +1,4 @@
-//! A text file for node_exporter's textfile collector, in Prometheus's text format
+//! A text file for `node_exporter`'s textfile collector, in Prometheus's text format
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
 use std::collections::BTreeMap;

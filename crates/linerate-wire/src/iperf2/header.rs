@@ -186,9 +186,10 @@ impl Extension {
         let version = Version::from_words(version_upper, version_lower);
         let (reserved, tos) = (words.u16()?, words.u16()?);
         let [rate_low, rate_high, write_prefetch] = words.all()?;
-        let barrier_us = match version.is_since_2_2() {
-            true => Some(words.u32()?),
-            false => None,
+        let barrier_us = if version.is_since_2_2() {
+            Some(words.u32()?)
+        } else {
+            None
         };
         Some(Self {
             kind,

@@ -69,13 +69,17 @@ impl Version {
     };
 
     const fn from_words(upper: u32, lower: u32) -> Self {
-        let [a, b, c, d] = upper.to_be_bytes();
-        let [e, f, g, h] = lower.to_be_bytes();
+        const fn halves(word: u32) -> [u16; 2] {
+            let [a, b, c, d] = word.to_be_bytes();
+            [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
+        }
+        let [major, minor] = halves(upper);
+        let [patch, stage] = halves(lower);
         Self {
-            major: u16::from_be_bytes([a, b]),
-            minor: u16::from_be_bytes([c, d]),
-            patch: u16::from_be_bytes([e, f]),
-            stage: u16::from_be_bytes([g, h]),
+            major,
+            minor,
+            patch,
+            stage,
         }
     }
 

@@ -14,6 +14,7 @@ use linerate_wire::iperf2::isochronous::Frame;
 use linerate_wire::iperf2::report::{Form, Report, Transit};
 use proptest::prelude::*;
 
+#[expect(clippy::disallowed_methods, reason = "a test reads what was captured")]
 fn captured(name: &str) -> Vec<u8> {
     std::fs::read(folder().join(name)).unwrap()
 }
@@ -23,6 +24,7 @@ fn folder() -> PathBuf {
 }
 
 /// All captured files of a kind, by name.
+#[expect(clippy::disallowed_methods, reason = "a test reads what was captured")]
 fn all(kind: &str) -> Vec<(String, Vec<u8>)> {
     let names = std::fs::read_dir(folder()).unwrap();
     let mut found: Vec<(String, Vec<u8>)> = names
@@ -109,9 +111,10 @@ fn datagrams_of_real_clients_are_told_apart() {
 fn last_datagrams_begin_no_flow_and_tell_how_many_there_were() {
     for (name, bytes) in all(".last.bin") {
         assert_eq!(caller::of_datagram(&bytes), None, "{name}");
-        let layout = match name.starts_with("2.0") {
-            true => Layout::Bytes12,
-            false => Layout::Bytes16,
+        let layout = if name.starts_with("2.0") {
+            Layout::Bytes12
+        } else {
+            Layout::Bytes16
         };
         let head = Head::decode(layout, &bytes).unwrap();
         let count = head.ends(80).unwrap();

@@ -568,7 +568,7 @@ impl Session<'_> {
             report_again(&sockets, &sends, &reported, self.shared);
         }
         drop(sockets);
-        let stopped_early = ended.is_ok() && self.was_stopped(&running.plan, &half);
+        let stopped_early = ended.is_ok() && was_stopped(&running.plan, &half);
         let in_order = ended.is_ok();
         let (outcome, cause) = match outcome(ended, Ok(())) {
             (Outcome::Completed, _) if stopped_early => {
@@ -599,27 +599,6 @@ impl Session<'_> {
             record,
             cause,
             in_order,
-        }
-    }
-
-    /// A client whose user stops it ends its streams as one does that is done, only sooner than it said.
-    fn was_stopped(&self, plan: &Plan, half: &linerate_model::record::EndRecord) -> bool {
-        let receivers = || half.streams.iter().filter(|stream| !stream.sends);
-        if receivers().next().is_none() {
-            return false;
-        }
-        match plan.end {
-            End::TimeNs(Nanos::ZERO) | End::Blocks(_) => false,
-            End::TimeNs(planned) => {
-                let last = receivers().filter_map(|stream| stream.last_byte_ns).max();
-                let took = last.unwrap_or_default().since(half.start_ns);
-                (took.0 as f64) < planned.0 as f64 * STOPPED_SHARE
-                    && planned.since(took) > Nanos::from_millis(200)
-            }
-            End::Bytes(bytes) if plan.protocol == Protocol::Tcp => {
-                receivers().map(|stream| stream.app_bytes).sum::<u64>() < bytes.0
-            }
-            End::Bytes(_) => false,
         }
     }
 
@@ -771,5 +750,26 @@ fn report_again(
                 Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
             }
         });
+    }
+}
+
+/// A client whose user stops it ends its streams as one does that is done, only sooner than it said.
+fn was_stopped(plan: &Plan, half: &linerate_model::record::EndRecord) -> bool {
+    let receivers = || half.streams.iter().filter(|stream| !stream.sends);
+    if receivers().next().is_none() {
+        return false;
+    }
+    match plan.end {
+        End::TimeNs(Nanos::ZERO) | End::Blocks(_) => false,
+        End::TimeNs(planned) => {
+            let last = receivers().filter_map(|stream| stream.last_byte_ns).max();
+            let took = last.unwrap_or_default().since(half.start_ns);
+            (took.0 as f64) < planned.0 as f64 * STOPPED_SHARE
+                && planned.since(took) > Nanos::from_millis(200)
+        }
+        End::Bytes(bytes) if plan.protocol == Protocol::Tcp => {
+            receivers().map(|stream| stream.app_bytes).sum::<u64>() < bytes.0
+        }
+        End::Bytes(_) => false,
     }
 }
