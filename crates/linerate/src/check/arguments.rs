@@ -1,4 +1,5 @@
 //! The command line of `linerate check`.
+#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
 use std::path::PathBuf;
 
@@ -25,6 +26,10 @@ pub(super) enum CheckCommand {
 }
 
 #[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a switch of the command line each"
+)]
 pub(super) struct RunArguments {
     /// Only these checks, by name ("mount /home") or kind: mount, space, read-only, link, path, md, drbd, lvm, smart, clock, ecc,
     /// audit, command [default: all]

@@ -238,8 +238,8 @@ pub(super) fn ask_all(asks: &[Ask<'_>], remembered: &Remembered) -> Vec<Reply> {
 }
 
 /// Asks one.
-pub(super) fn ask(ask: Ask<'_>, remembered: &Remembered) -> Reply {
-    let mut replies = ask_all(std::slice::from_ref(&ask), remembered);
+pub(super) fn ask(ask: &Ask<'_>, remembered: &Remembered) -> Reply {
+    let mut replies = ask_all(std::slice::from_ref(ask), remembered);
     let none = || Reply::without(Ended::NotBegun("no reply".to_owned()));
     replies.pop().unwrap_or_else(none)
 }

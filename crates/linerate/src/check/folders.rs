@@ -98,7 +98,7 @@ impl Folders {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                notes.push(format!("cannot read what earlier runs found: {error}").into())
+                notes.push(format!("cannot read what earlier runs found: {error}").into());
             }
         }
         let asked = Ask {
@@ -108,7 +108,7 @@ impl Folders {
             },
             limit: FILE_LIMIT,
         };
-        let kept = match text(&ask(asked, &self.remembered)) {
+        let kept = match text(&ask(&asked, &self.remembered)) {
             Ok(kept) => kept.and_then(|text| Memory::parse(&text, &self.boot)),
             Err(why) => {
                 let file = self.lasting.display();
@@ -143,7 +143,7 @@ impl Folders {
             order,
             limit: FILE_LIMIT,
         };
-        if let Err(why) = done(&ask(asked, &self.remembered)) {
+        if let Err(why) = done(&ask(&asked, &self.remembered)) {
             let file = self.lasting.display();
             let note =
                 format!("cannot write {file}: {why}; after a reboot this node is not resumed");

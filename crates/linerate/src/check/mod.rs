@@ -106,12 +106,13 @@ fn ends_with(code: u8) -> Result<(), Failure> {
 }
 
 fn show(run: &CheckRun, form: Form, printer: &Printer) -> Result<(), Failure> {
-    Ok(match form {
-        Form::Json => printer.json(&linerate_report::json::of_kind("check", run))?,
-        Form::Text => printer.print(&report::text(run, printer.style()))?,
-        Form::Nagios => printer.print(&report::nagios(run))?,
-        Form::Nhc => printer.line(&report::line(run))?,
-    })
+    let shown = match form {
+        Form::Json => printer.json(&linerate_report::json::of_kind("check", run)),
+        Form::Text => printer.print(&report::text(run, printer.style())),
+        Form::Nagios => printer.print(&report::nagios(run)),
+        Form::Nhc => printer.line(&report::line(run)),
+    };
+    Ok(shown?)
 }
 
 /// A run that could not be made: nothing is known of the node, each caller in its own words.
@@ -152,7 +153,7 @@ fn write_for_prometheus(file: &Path, run: &CheckRun) -> Result<(), Failure> {
         order,
         limit: FILE_LIMIT,
     };
-    done(&ask(asked, &Remembered::at(None))).map_err(|why| Failure::cannot("write", file, &why))
+    done(&ask(&asked, &Remembered::at(None))).map_err(|why| Failure::cannot("write", file, &why))
 }
 
 /// Makes a run.
@@ -217,7 +218,7 @@ fn raise(settings: &Settings, folders: &Folders, run: &CheckRun) -> Result<(), S
         order,
         limit: FILE_LIMIT,
     };
-    done(&ask(asked, &folders.remembered))
+    done(&ask(&asked, &folders.remembered))
 }
 
 fn nanos(time: Duration) -> Nanos {
@@ -235,7 +236,7 @@ fn settings(place: &PlaceArguments, folders: &Folders) -> Result<Settings, Failu
         order,
         limit: FILE_LIMIT,
     };
-    match text(&ask(asked, &folders.remembered)) {
+    match text(&ask(&asked, &folders.remembered)) {
         Ok(Some(text)) => Settings::parse(&path.display().to_string(), &text)
             .map_err(|error| Failure::Usage(error.to_string())),
         Ok(None) if place.config.is_none() => Ok(Settings::without_file()),

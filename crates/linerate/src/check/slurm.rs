@@ -337,7 +337,7 @@ impl<'a> Turn<'a> {
             },
             limit,
         };
-        let reply = ask(asked, &self.folders.remembered);
+        let reply = ask(&asked, &self.folders.remembered);
         match reply.ended {
             Ended::By(Some(0)) => Ok(String::from_utf8_lossy(&reply.out).into_owned()),
             Ended::By(_) => {

@@ -3,6 +3,7 @@
 //!
 //! apt's iperf is used, and those that `IPERF2=PATH,PATH` names.
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
@@ -105,9 +106,9 @@ impl Cell<'_> {
         let back = ["-r", "-d"].contains(&self.way);
         if back {
             // Both ends are this host, and the server has its own port.
-            words.push_str(&format!(" {} -L {}", self.way, free_port()));
+            write!(words, " {} -L {}", self.way, free_port()).unwrap();
         } else {
-            words.push_str(&format!(" {}", self.way));
+            write!(words, " {}", self.way).unwrap();
         }
         let words: Vec<&str> = words.split_whitespace().collect();
         let done = run(Command::new(self.program).args(words), LONG);

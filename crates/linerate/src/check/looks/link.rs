@@ -57,7 +57,7 @@ fn one(check: &LinkCheck, name: &str, before: &Before, next: &mut Before) -> Vec
         let before = LinkBefore {
             at: now,
             index: interface.index,
-            counters: counters.clone(),
+            counters: *counters,
         };
         next.insert(name.to_owned(), before);
     }

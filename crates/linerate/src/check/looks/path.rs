@@ -48,13 +48,12 @@ pub(super) fn look(check: &PathCheck) -> Vec<Item> {
             Ok(Some(took)) => {
                 round_trips.push(Nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)));
             }
-            Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let why = "no right to send echo requests: run it as root, or widen net.ipv4.ping_group_range";
                 return vec![cannot_tell(&check.to, why)];
             }
-            // No route, or a neighbour that does not answer: as good as no answer.
-            Err(_) => {}
+            // No answer; and no route, or a neighbour that does not answer, are as good as none.
+            Ok(None) | Err(_) => {}
         }
     }
     let passes = check.mtu.filter(|_| !round_trips.is_empty()).map(|mtu| {

@@ -30,9 +30,8 @@ fn explained(name: &str, text: &[u8], fails: impl Fn(&Part) -> bool) -> Vec<Item
 }
 
 pub(super) fn md() -> Vec<Item> {
-    let text = match std::fs::read("/proc/mdstat") {
-        Ok(text) => text,
-        Err(_) => return nothing(),
+    let Ok(text) = std::fs::read("/proc/mdstat") else {
+        return nothing();
     };
     // "Personalities" and "unused devices" stand there without any array.
     let has_arrays = String::from_utf8_lossy(&text)

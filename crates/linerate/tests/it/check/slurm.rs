@@ -21,7 +21,7 @@ const APART: [&str; 6] = [
     "--kill-child",
     "--mount-proc",
 ];
-/// The controller's address is on an interface that is not loopback: getaddrinfo with AI_ADDRCONFIG finds none otherwise.
+/// The controller's address is on an interface that is not loopback: getaddrinfo with `AI_ADDRCONFIG` finds none otherwise.
 const SETUP: &str = "ip link set lo up
 ip link add s0 type veth peer name s1
 ip address add 192.0.2.1/30 dev s0
@@ -78,6 +78,9 @@ const WORDS: [&str; 8] = [
     "/run/lasting",
 ];
 
+/// A scenario with its name.
+type Named<F> = (&'static str, F);
+
 struct Cluster {
     _munged: Running,
     controller: Running,
@@ -131,7 +134,7 @@ impl Cluster {
     }
 
     /// A node as `sinfo` shows it: state, then reason.
-    fn node(&self, node: &str) -> (String, String) {
+    fn node(node: &str) -> (String, String) {
         let done = sinfo(&["-N", "-n", node, "-o", "%T %E"]).expect(0);
         let line = done.out.trim();
         let (state, reason) = line.split_once(' ').unwrap_or((line, ""));
@@ -157,7 +160,7 @@ impl Cluster {
     #[track_caller]
     fn assert_node(&self, node: &str, state: &str, reason: &str) {
         self.wait_for(node, state);
-        let (found, why) = self.node(node);
+        let (found, why) = Cluster::node(node);
         assert!(why.starts_with(reason), "{node}: {found} {why}");
     }
 
@@ -170,7 +173,7 @@ impl Cluster {
         }
         for node in NODES {
             verdict(node, 0);
-            if self.node(node).0.starts_with("drain") {
+            if Cluster::node(node).0.starts_with("drain") {
                 update(node, &["State=RESUME"]);
             }
             update(node, &["Comment="]);
@@ -349,10 +352,12 @@ fn all_nodes_fail_at_once(cluster: &Cluster) {
         say(&format!("all nodes: {acts:?} ({expected})"));
         acts
     };
-    NODES.iter().for_each(|node| verdict(node, 2));
+    for node in NODES {
+        verdict(node, 2);
+    }
     together("first run");
     let acts = together("second run");
-    let states = || NODES.map(|node| cluster.node(node).0);
+    let states = || NODES.map(|node| Cluster::node(node).0);
     let drained = |states: &[String; 3]| states.iter().filter(|state| *state == "drained").count();
     assert_eq!(drained(&states()), 1, "{:?} {acts:?}", states());
     let held = |act: &&String| act.starts_with("hold ") || act.starts_with("take-back ");
@@ -363,7 +368,9 @@ fn all_nodes_fail_at_once(cluster: &Cluster) {
     let explains =
         |text: &&String| text.starts_with("LR:probe") && text.contains(" - not drained, ");
     assert_eq!(comments.iter().filter(explains).count(), 2, "{comments:?}");
-    NODES.iter().for_each(|node| verdict(node, 0));
+    for node in NODES {
+        verdict(node, 0);
+    }
     for _ in 0..3 {
         together("well");
     }
@@ -412,7 +419,8 @@ fn a_long_reason(cluster: &Cluster) {
         .out;
     assert_eq!(listed.lines().count(), 1, "{listed}");
     assert!(listed.starts_with("LR:scratchofthewhol"), "{listed}");
-    let (_, reason) = cluster.node("n1");
+    cluster.assert_node("n1", "drained", "LR:scratchofthewhol ");
+    let (_, reason) = Cluster::node("n1");
     assert!(reason.len() > 80 && reason.len() <= 160, "{reason}");
     verdict("n1", 0);
     check("n1");
@@ -490,13 +498,13 @@ fn mounts_that_fail(cluster: &Cluster) {
         let drained = || {
             NODES
                 .iter()
-                .filter(|node| cluster.node(node).0 == "drained")
+                .filter(|node| Cluster::node(node).0 == "drained")
                 .count()
         };
         // All three see the same mount: the cap of one holds.
         let one = wait_until(LONG, || drained() == 1);
-        let first = NODES.iter().find(|node| cluster.node(node).0 == "drained");
-        let why = first.map(|node| cluster.node(node).1);
+        let first = NODES.iter().find(|node| Cluster::node(node).0 == "drained");
+        let why = first.map(|node| Cluster::node(node).1);
         shell(mend_it);
         assert!(one, "{kind}: {} are drained", drained());
         let why = why.unwrap_or_default();
@@ -528,7 +536,7 @@ fn inside() {
     let mut cluster = Cluster::new();
     mounts_that_fail(&cluster);
     cluster.reset();
-    let scenarios: [(&str, fn(&Cluster)); 9] = [
+    let scenarios: [Named<fn(&Cluster)>; 9] = [
         ("drain and resume", drain_and_resume),
         (
             "drained by an administrator before",
@@ -550,7 +558,7 @@ fn inside() {
         scenario(&cluster);
         cluster.reset();
     }
-    let changing: [(&str, fn(&mut Cluster)); 2] = [
+    let changing: [Named<fn(&mut Cluster)>; 2] = [
         ("reason and memory lost", what_was_remembered_is_lost),
         ("silent controller", the_controller_is_silent),
     ];
