@@ -72,7 +72,7 @@ selfcheck: build
 kill:
 	cargo test -p linerate --locked --profile fast --test it -- --ignored --nocapture fifty_killed_labs_leave_nothing a_mesh_that_is_killed
 
-# Sixteen attackers at once against a server with its default bounds: an hour. Two minutes of it are in `make test`.
+# Sixteen attackers at once against a server with its default bounds: an hour. One minute of it is in `make test`.
 attack:
 	LINERATE_ATTACK_SECONDS=$(or $(ATTACK_SECONDS),3600) cargo test -p linerate --locked --profile fast --test it -- campaign:: --nocapture
 
