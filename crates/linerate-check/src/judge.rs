@@ -69,6 +69,9 @@ pub struct LinkBefore {
     pub index: u32,
     /// Its counters.
     pub counters: LinkCounters,
+    /// Whether it had a carrier at any run of this boot.
+    #[serde(default)]
+    pub carrier: bool,
 }
 
 /// An interface. `members` are those of a bond, with whether each is up.
@@ -83,12 +86,11 @@ pub fn link(
     if !interface.up {
         return vec![item(State::Fail, Found::SetDown)];
     }
-    if interface
-        .operstate
-        .known()
-        .is_some_and(|state| is_down(state))
-    {
-        return vec![item(State::Fail, Found::NoCarrier)];
+    if has_no_carrier(interface) {
+        // A port that nobody named, and that never had a cable, is none that is missed.
+        let is_missed = check.name.is_some() || before.is_some_and(|before| before.carrier);
+        let state = if is_missed { State::Fail } else { State::Ok };
+        return vec![item(state, Found::NoCarrier)];
     }
     let known = interface.link.known();
     let mbps = known.and_then(|link| link.speed_mbps);
@@ -126,9 +128,11 @@ const fn worst_if(case: bool) -> State {
     if case { State::Fail } else { State::Ok }
 }
 
-/// States of RFC 2863 in which nothing passes. `unknown` is that of devices which do not tell.
-fn is_down(state: &str) -> bool {
-    ["down", "lowerlayerdown", "dormant", "notpresent"].contains(&state)
+/// Whether it is in a state of RFC 2863 in which nothing passes. `unknown` is that of devices which do not tell.
+pub fn has_no_carrier(interface: &Interface) -> bool {
+    let down = ["down", "lowerlayerdown", "dormant", "notpresent"];
+    let state = interface.operstate.known();
+    state.is_some_and(|state| down.contains(&state.as_str()))
 }
 
 /// Bad packets since the last run, where they are more than few.
@@ -321,6 +325,21 @@ mod tests {
         let mut down = interface(Some(10_000), "full");
         down.operstate = Fact::Known("down".to_owned());
         assert_eq!(judged(&down, None), State::Fail);
+        let unnamed = LinkCheck {
+            name: None,
+            ..link_check()
+        };
+        let of_unnamed = |carrier| {
+            let before = LinkBefore {
+                at: Nanos(0),
+                index: 2,
+                counters: LinkCounters::default(),
+                carrier,
+            };
+            state(&link(&unnamed, &down, &[], Nanos(1), Some(&before)))
+        };
+        assert_eq!(of_unnamed(false), State::Ok, "a port without a cable");
+        assert_eq!(of_unnamed(true), State::Fail, "one that has lost it");
         down.up = false;
         assert_eq!(judged(&down, None), State::Fail);
     }
@@ -347,6 +366,7 @@ mod tests {
             at: Nanos(0),
             index,
             counters: counters(1_000_000, 5_000),
+            carrier: true,
         };
         let with = |packets, errors, index| {
             let mut eth0 = interface(Some(10_000), "full");

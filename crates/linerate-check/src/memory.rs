@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use linerate_model::check::{Outcome, State};
+use linerate_model::check::{Item, Outcome, State};
 use linerate_model::watch::UnixMillis;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,23 @@ pub struct Memory {
     pub drained: Option<Drained>,
     /// The comment that stands.
     pub comment: Option<String>,
+    /// What outlives a boot could not be read: a drain may stand there.
+    #[serde(default)]
+    pub is_unread: bool,
+}
+
+impl Drained {
+    /// Adds checks that failed while it stood: they have to be well too, and each may leave the node to a person.
+    pub fn add(&mut self, bad: &[&Check]) -> bool {
+        let before = self.checks.len();
+        for check in bad {
+            if !self.checks.contains(&check.name) {
+                self.checks.push(check.name.clone());
+                self.resume &= check.resume;
+            }
+        }
+        self.checks.len() > before
+    }
 }
 
 impl Memory {
@@ -91,11 +108,12 @@ impl Memory {
         for outcome in outcomes {
             let name = outcome.check.to_string();
             let states = self.states.entry(name.clone()).or_default();
-            states.push_back(outcome.state);
+            let state = remembered(outcome);
+            states.push_back(state);
             while states.len() > KEPT {
                 states.pop_front();
             }
-            match outcome.state {
+            match state {
                 State::Fail => {
                     self.failing.entry(name).or_insert(now);
                 }
@@ -132,18 +150,27 @@ impl Memory {
         checks.iter().filter(is_bad).collect()
     }
 
-    /// For how many runs in a row each of these checks was well. One that is no longer made counts as well: it was taken
-    /// out of the file. What could not be found out is not well.
+    /// For how many runs in a row each of these checks was well. What could not be found out is not well, and neither is a check that
+    /// is no longer made: it may only have another name, or its file may be missing for a moment.
     pub fn well_for(&self, checks: &[String], made: &[Check]) -> usize {
-        let still = checks
-            .iter()
-            .filter(|name| made.iter().any(|check| check.name == **name));
-        let runs = still.map(|name| {
+        let runs = checks.iter().map(|name| {
+            if !made.iter().any(|check| check.name == *name) {
+                return 0;
+            }
             let states = self.states.get(name).into_iter().flatten().rev();
             let well = |state: &&State| matches!(state, State::Ok | State::Warn);
             states.take_while(well).count()
         });
-        runs.min().unwrap_or(KEPT)
+        runs.min().unwrap_or(0)
+    }
+}
+
+/// The state that counts: a warning beside something that could not be found out does not make a node well.
+fn remembered(outcome: &Outcome) -> State {
+    let unknown = |item: &Item| item.state == State::Unknown;
+    match outcome.state {
+        State::Ok | State::Warn if outcome.items.iter().any(unknown) => State::Unknown,
+        state => state,
     }
 }
 
@@ -205,7 +232,7 @@ mod tests {
         assert_eq!(well(&[Fail, Ok, Ok]), 2);
         assert_eq!(well(&[Ok, Ok, Unknown]), 0);
         assert_eq!(well(&[]), 0);
-        assert_eq!(after(&[]).well_for(&["gone".to_owned()], &made), KEPT);
+        assert_eq!(after(&[Ok, Ok]).well_for(&["gone".to_owned()], &made), 0);
         let since = |states: &[State]| after(states).failing_since("md");
         assert_eq!(since(&[Ok, Fail, Unknown, Fail]), Some(UnixMillis(1000)));
         assert_eq!(since(&[Fail, Ok]), None);

@@ -372,8 +372,10 @@ pub enum Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Idle {
-    /// No check failed often enough.
+    /// No check that could drain it fails.
     Well,
+    /// A check failed, and not often enough yet.
+    NotOftenEnough,
     /// It is drained by an earlier run, and a check still fails.
     StillFailing,
     /// It is drained by an earlier run, and was not well for long enough.

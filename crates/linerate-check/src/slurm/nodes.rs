@@ -33,7 +33,8 @@ impl NodeState {
         self.word().starts_with("drain")
     }
 
-    /// Whether it is one of those that take work, and nothing else is going on: `-` only says that a job is planned.
+    /// Whether it is one of those that take work, and nothing else is going on: `-` only says that a job is planned, `+` that one is
+    /// completing (`node_state_string`), as one does for ever whose processes hang.
     pub fn takes_work(&self) -> bool {
         let marks = &self.0[self.word().len()..];
         let working = [
@@ -44,7 +45,7 @@ impl NodeState {
             "planned",
             "reserved",
         ];
-        working.contains(&self.word()) && marks.chars().all(|mark| mark == '-')
+        working.contains(&self.word()) && marks.chars().all(|mark| "-+".contains(mark))
     }
 
     /// Whether a reboot is pending (`@`) or was asked for (`^`).
@@ -154,7 +155,15 @@ mod tests {
 
     #[test]
     fn states_with_their_marks() {
-        for state in ["idle", "mixed", "allocated", "IDLE", "idle-", "completing"] {
+        for state in [
+            "idle",
+            "mixed",
+            "allocated",
+            "IDLE",
+            "idle-",
+            "allocated+",
+            "completing",
+        ] {
             assert!(NodeState::new(state).takes_work(), "{state}");
         }
         for state in [

@@ -157,7 +157,7 @@ fn link(found: &Found) -> String {
         }
         Found::NoInterface => "there is no such interface".to_owned(),
         Found::SetDown => "it is set down".to_owned(),
-        Found::NoCarrier => "no carrier: the cable, the module or the switch".to_owned(),
+        Found::NoCarrier => "no carrier (cable, module or switch)".to_owned(),
         Found::LinkErrors { bad, packets, over } => format!(
             "{} bad packets beside {} good ones in {over}",
             count(*bad),
@@ -228,7 +228,12 @@ pub(super) fn told(told: &Told) -> String {
             format!("{} is not drained ({reason}): {}", node, held_words(*held))
         }
         Act::TakeBack { held, reason } => format!(
-            "the drain of {node} ({reason}) was taken back: {}",
+            "the drain of {node} ({reason}) {}: {}",
+            if told.done {
+                "was taken back"
+            } else {
+                "is to be taken back"
+            },
             held_words(*held)
         ),
         Act::Resume => done(
@@ -239,6 +244,7 @@ pub(super) fn told(told: &Told) -> String {
     };
     match &told.trouble {
         None => text,
+        Some(trouble) if told.done => format!("{text}. It was not confirmed: {trouble}"),
         Some(trouble) => format!("{text}. It failed: {trouble}"),
     }
 }
@@ -269,12 +275,15 @@ pub fn held_comment(held: Held, reason: &str) -> String {
 
 const fn idle(why: Idle) -> &'static str {
     match why {
-        Idle::Well => "no check has failed often enough",
+        Idle::Well => "no check fails that would drain it",
         Idle::StillFailing => "it is drained, and a check still fails",
         Idle::NotYetWell => "it is drained, and its checks were not well for long enough",
         Idle::ResumedByHand => "it is drained and well again; after this check a person resumes it",
         Idle::RebootPending => "it is drained and well again, and a reboot is pending",
-        Idle::Foreign => "somebody else has drained it or given it a reason",
+        Idle::Foreign => {
+            "it is drained or has a reason, and no run that this node remembers has set that"
+        }
+        Idle::NotOftenEnough => "a check has failed, and not often enough yet",
         Idle::OtherState => "its state takes no drain",
         Idle::TakenOver => "somebody changed what was set, and it is theirs now",
     }

@@ -1,6 +1,7 @@
 //! The children of a run: each does one thing, within its own limit. One that cannot be ended (it waits in the kernel, state D) is left
 //! behind and remembered, and what it was to do is not begun again before it is gone.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{self, ChildSettings, PidFd};
-use linerate_model::hexadecimal;
 use linerate_model::units::Nanos;
 use linerate_model::watch::UnixMillis;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ use crate::place::unix_ms;
 const MOST_OUTPUT: usize = 8 << 20;
 /// A child that was killed has ended by then, unless it waits in the kernel.
 const TO_END: Duration = Duration::from_millis(500);
+/// How often it is looked whether what a child had started has ended.
+const BETWEEN: Duration = Duration::from_millis(10);
 const KILL: i32 = 9;
 
 /// What is asked of a child.
@@ -86,8 +88,10 @@ impl Remembered {
     }
 
     fn file(&self, name: &str) -> Option<PathBuf> {
-        let name = hexadecimal::digits(name.as_bytes());
-        Some(self.0.as_ref()?.join(name))
+        // Names may be longer than a file's, and hold anything.
+        let mut hash = DefaultHasher::new();
+        name.hash(&mut hash);
+        Some(self.0.as_ref()?.join(format!("{:016x}", hash.finish())))
     }
 
     /// The child of an earlier run that still hangs on this.
@@ -95,7 +99,12 @@ impl Remembered {
         let file = self.file(name)?;
         let text = std::fs::read_to_string(&file).ok()?;
         let hanging: Option<Hanging> = serde_json::from_str(&text).ok();
-        let alive = hanging.filter(|one| process::start_ticks(one.pid) == Some(one.ticks));
+        // A process that it had started may hang alone: while the group lives, its number is no other process's.
+        let lives = |one: &Hanging| match process::start_ticks(one.pid) {
+            Some(ticks) => ticks == one.ticks,
+            None => process::group_lives(one.pid),
+        };
+        let alive = hanging.filter(lives);
         if alive.is_none() {
             drop(std::fs::remove_file(file));
         }
@@ -180,9 +189,16 @@ impl Running {
         self.out.listen();
         self.error.listen();
         if has_ended {
-            // What it started itself ends with it.
+            // What it started itself ends with it, or hangs and is waited for as it would be.
             drop(process::signal_group(self.child.id(), KILL));
             let code = self.child.wait().ok().and_then(|status| status.code());
+            if self.killed && process::group_lives(self.child.id()) {
+                if now < self.end {
+                    std::thread::sleep(BETWEEN);
+                    return None;
+                }
+                return Some(Ended::Silent(Some(self.child.id())));
+            }
             return Some(if self.killed {
                 Ended::Silent(None)
             } else {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use linerate_check::memory::Memory;
+use linerate_check::settings::Settings;
 use linerate_kernel::{file, host, process};
 use linerate_model::plain_text::PlainText;
 
@@ -15,6 +16,8 @@ use crate::action::Failure;
 
 const RUN: &str = "/run/linerate/check";
 const STATE: &str = "/var/lib/linerate/check";
+/// In the folder in memory.
+const SETTINGS: &str = "settings.json";
 /// By which a node is known to the health checks that Slurm starts: all that is in their environment.
 const NODE: &str = "SLURMD_NODENAME";
 
@@ -36,14 +39,15 @@ pub(super) struct Folders {
 impl Folders {
     pub(super) fn of(place: &PlaceArguments, mode: Mode) -> Result<Self, Failure> {
         let node = node(place)?;
-        let run = place.run_folder.clone().or_else(run_folder);
+        let own = || run_folder().filter(|_| mode == Mode::Plain || process::user() == 0);
+        let run = place.run_folder.clone().or_else(own);
         let run = run.map(|folder| folder.join(&node));
         if let Some(folder) = &run {
             order::make_folder(&folder.join("children"))
                 .map_err(|error| Failure::cannot("make", folder, &error))?;
         } else if mode != Mode::Plain {
             return Err(Failure::Refused(format!(
-                "--slurm needs what earlier runs found, and only root may write {RUN}: run it as root"
+                "what Slurm's runs have found is in {RUN}, which only root reads and writes: run it as root"
             )));
         }
         let state = place.state_folder.as_deref().unwrap_or(Path::new(STATE));
@@ -90,8 +94,10 @@ impl Folders {
         };
         match std::fs::read_to_string(folder.join(self.file)) {
             Ok(text) => {
-                if let Some(memory) = Memory::parse(&text, &self.boot) {
-                    return memory;
+                match Memory::parse(&text, &self.boot) {
+                    Some(memory) if !memory.is_unread => return memory,
+                    Some(memory) => return self.with_lasting(memory, notes),
+                    None => {}
                 }
                 notes
                     .push("what earlier runs had found could not be read, and is forgotten".into());
@@ -101,6 +107,11 @@ impl Folders {
                 notes.push(format!("cannot read what earlier runs found: {error}").into());
             }
         }
+        self.with_lasting(Memory::new(&self.boot), notes)
+    }
+
+    /// With the drain that stands on disk, as long as none is known here; where that cannot be read, the next run tries again.
+    fn with_lasting(&self, mut memory: Memory, notes: &mut Vec<PlainText>) -> Memory {
         let asked = Ask {
             name: "lasting memory",
             order: Order::Read {
@@ -108,15 +119,40 @@ impl Folders {
             },
             limit: FILE_LIMIT,
         };
-        let kept = match text(&ask(&asked, &self.remembered)) {
-            Ok(kept) => kept.and_then(|text| Memory::parse(&text, &self.boot)),
+        let kept = text(&ask(&asked, &self.remembered));
+        memory.is_unread = kept.is_err();
+        match kept {
+            Ok(kept) => {
+                let kept = kept.and_then(|text| Memory::parse(&text, &self.boot));
+                if let Some(kept) = kept.filter(|_| memory.drained.is_none()) {
+                    memory.drained = kept.drained;
+                    memory.comment = kept.comment;
+                }
+            }
             Err(why) => {
                 let file = self.lasting.display();
                 notes.push(format!("cannot read {file}: {why}").into());
-                None
             }
-        };
-        kept.unwrap_or_else(|| Memory::new(&self.boot))
+        }
+        memory
+    }
+
+    /// Keeps the checks for a run that cannot read them.
+    pub(super) fn keep_settings(&self, settings: &Settings) {
+        let Some(folder) = &self.run else { return };
+        let text = serde_json::to_string(settings).unwrap_or_default();
+        // Without them only such a run fails.
+        drop(order::write(
+            &folder.join(SETTINGS),
+            Some(&text),
+            order::OURS,
+        ));
+    }
+
+    /// The checks of the last run.
+    pub(super) fn settings(&self) -> Option<Settings> {
+        let text = std::fs::read_to_string(self.run.as_ref()?.join(SETTINGS)).ok()?;
+        serde_json::from_str(&text).ok()
     }
 
     /// Keeps what is of this boot.
@@ -125,7 +161,7 @@ impl Folders {
             return;
         };
         let path = folder.join(self.file);
-        if let Err(error) = order::write(&path, Some(&memory.text()), 0o600) {
+        if let Err(error) = order::write(&path, Some(&memory.text()), order::OURS) {
             notes.push(format!("cannot write {}: {error}", path.display()).into());
         }
     }
@@ -136,7 +172,7 @@ impl Folders {
         let order = Order::Write {
             path: self.lasting.clone(),
             text: memory.lasting().map(|lasting| lasting.text()),
-            mode: 0o600,
+            mode: order::OURS,
         };
         let asked = Ask {
             name: "lasting memory",

@@ -27,7 +27,7 @@ use crate::on::{self, Kind};
 use crate::place::unix_ms;
 use crate::printer::Printer;
 use arguments::{CheckArguments, CheckCommand, Form, PlaceArguments, RunArguments};
-use children::{Ask, Ended, Remembered, Reply, ask, ask_all};
+use children::{Ask, Ended, Reply, ask, ask_all};
 use folders::Folders;
 use order::{Answer, Order};
 
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<(), F
     };
     if let Some(CheckCommand::Plan(plan)) = &arguments.command {
         let form = if plan.json { Form::Json } else { Form::Text };
-        let run = made(&plan.place, &[], mode, printer)?;
+        let run = made(&plan.place, &[], None, mode, printer)?;
         return show(&run, form, printer);
     }
     let RunArguments {
@@ -64,13 +64,10 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<(), F
         ..
     } = &arguments.run;
     let form = arguments.run.form();
-    let run = match made(place, names, mode, printer) {
+    let run = match made(place, names, prometheus.as_deref(), mode, printer) {
         Ok(run) => run,
         Err(failure) => return not_made(failure, form, mode, *exit_code, printer),
     };
-    if let Some(file) = prometheus {
-        write_for_prometheus(file, &run)?;
-    }
     show(&run, form, printer)?;
     match (mode, form) {
         (Mode::Slurm, _) if !exit_code => Ok(()),
@@ -141,7 +138,8 @@ fn not_made(
     }
 }
 
-fn write_for_prometheus(file: &Path, run: &CheckRun) -> Result<(), Failure> {
+/// Writes the text file; what went wrong is a note of the run, which is shown all the same.
+fn write_for_prometheus(file: &Path, run: &mut CheckRun, folders: &Folders) {
     let order = Order::Write {
         path: file.to_owned(),
         text: Some(report::prometheus(run)),
@@ -153,13 +151,17 @@ fn write_for_prometheus(file: &Path, run: &CheckRun) -> Result<(), Failure> {
         order,
         limit: FILE_LIMIT,
     };
-    done(&ask(&asked, &Remembered::at(None))).map_err(|why| Failure::cannot("write", file, &why))
+    if let Err(why) = done(&ask(&asked, &folders.remembered)) {
+        let file = file.display();
+        run.notes.push(format!("cannot write {file}: {why}").into());
+    }
 }
 
 /// Makes a run.
 fn made(
     place: &PlaceArguments,
     names: &[String],
+    prometheus: Option<&Path>,
     mode: Mode,
     printer: &Printer,
 ) -> Result<CheckRun, Failure> {
@@ -168,11 +170,12 @@ fn made(
     let folders = Folders::of(place, mode)?;
     let _turn = folders.turn()?;
     let mut notes: Vec<PlainText> = Vec::new();
-    let mut settings = settings(place, &folders)?;
-    settings
-        .only(names)
-        .map_err(|why| Failure::Usage(why.clone()))?;
+    let mut settings = settings(place, &folders, &mut notes)?;
+    settings.only(names).map_err(Failure::Usage)?;
     let deadline = place.deadline.unwrap_or(settings.deadline);
+    if mode != Mode::Plain {
+        is_enough(deadline, &settings.checks)?;
+    }
     let deadline = begun + Duration::from_nanos(deadline.0);
     let mut memory = folders.memory(&mut notes);
     let outcomes = look(&settings.checks, &mut memory, &folders, mode, deadline);
@@ -198,10 +201,34 @@ fn made(
     run.notes = notes;
     run.took = nanos(begun.elapsed());
     run.cpu = clock::cpu_with_children();
+    if let Some(file) = prometheus {
+        write_for_prometheus(file, &mut run, &folders);
+    }
     if alert && let Err(why) = raise(&settings, &folders, &run) {
         printer.tell(&format!("linerate: the alert was not raised: {why}"));
     }
     Ok(run)
+}
+
+/// Slurm ends a health check after 60 s, and the controller's answers take a part of the deadline: a check that is well by hand is not
+/// to be cut off there.
+fn is_enough(deadline: Nanos, checks: &[Check]) -> Result<(), Failure> {
+    const LEAST: Nanos = Nanos::from_millis(30_000);
+    const MOST: Nanos = Nanos::from_millis(55_000);
+    if !(LEAST..=MOST).contains(&deadline) {
+        return Err(Failure::Usage(format!(
+            "with --slurm the deadline is from {LEAST} to {MOST}, and not {deadline}"
+        )));
+    }
+    let kept = nanos(FOR_CONTROLLER);
+    let left = Nanos(deadline.0.saturating_sub(kept.0));
+    match checks.iter().find(|check| check.limit > left) {
+        None => Ok(()),
+        Some(check) => Err(Failure::Usage(format!(
+            "with --slurm {kept} of the deadline are kept for the controller, and the limit of '{}' is {}: at most {left}",
+            check.name, check.limit
+        ))),
+    }
 }
 
 /// Gives the run to the operator's program.
@@ -225,8 +252,12 @@ fn nanos(time: Duration) -> Nanos {
     Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The checks, read by a child: their file may be on a disk that hangs.
-fn settings(place: &PlaceArguments, folders: &Folders) -> Result<Settings, Failure> {
+/// The checks, read by a child: their file may be on a disk that hangs. Then those of the last run hold: such a node is to be found.
+fn settings(
+    place: &PlaceArguments,
+    folders: &Folders,
+    notes: &mut Vec<PlainText>,
+) -> Result<Settings, Failure> {
     let path = place.config.as_deref().unwrap_or(Path::new(CONFIG));
     let order = Order::Read {
         path: path.to_owned(),
@@ -237,11 +268,24 @@ fn settings(place: &PlaceArguments, folders: &Folders) -> Result<Settings, Failu
         limit: FILE_LIMIT,
     };
     match text(&ask(&asked, &folders.remembered)) {
-        Ok(Some(text)) => Settings::parse(&path.display().to_string(), &text)
-            .map_err(|error| Failure::Usage(error.to_string())),
+        Ok(Some(text)) => {
+            let settings = Settings::parse(&path.display().to_string(), &text)
+                .map_err(|error| Failure::Usage(error.to_string()))?;
+            folders.keep_settings(&settings);
+            Ok(settings)
+        }
         Ok(None) if place.config.is_none() => Ok(Settings::without_file()),
         Ok(None) => Err(Failure::cannot("read", path, &"there is no such file")),
-        Err(why) => Err(Failure::cannot("read", path, &why)),
+        Err(why) => {
+            let kept = folders.settings();
+            if kept.is_some() {
+                let path = path.display();
+                let note =
+                    format!("cannot read {path}: {why}; the checks are those of the last run");
+                notes.push(note.into());
+            }
+            kept.ok_or_else(|| Failure::cannot("read", path, &why))
+        }
     }
 }
 
@@ -294,8 +338,13 @@ fn look(
     };
     // Of a short deadline the checks have half.
     let left = left.saturating_sub(kept).max(left / 2);
-    let asks = checks.iter().map(|check| Ask {
-        name: &check.name,
+    // What is ours to ask has names of its own.
+    let names: Vec<String> = checks
+        .iter()
+        .map(|check| format!("check {}", check.name))
+        .collect();
+    let asks = checks.iter().zip(&names).map(|(check, name)| Ask {
+        name,
         order: Order::Look {
             what: check.what.clone(),
             before: memory.before.get(&check.name).cloned(),

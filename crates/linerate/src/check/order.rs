@@ -18,6 +18,9 @@ use crate::action::Failure;
 /// No order is longer, bytes: a pipe holds it, so that writing it does not wait for the child.
 pub(super) const LONGEST: usize = 60 << 10;
 
+/// The mode of files that only we read.
+pub(super) const OURS: u32 = 0o600;
+
 /// What a child does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Order {
@@ -116,7 +119,10 @@ pub(super) fn write(path: &Path, text: Option<&str>, mode: u32) -> std::io::Resu
             other => other,
         };
     };
-    make_folder(folder)?;
+    // A folder of others is theirs to make, with the rights that its readers need.
+    if mode == OURS {
+        make_folder(folder)?;
+    }
     let folder = Directory::open(folder)?;
     let mut file = Replacement::begin(folder.share()?, mode)?;
     file.file().write_all(text.as_bytes())?;

@@ -7,7 +7,7 @@ use linerate_check::memory::{Drained, Memory};
 use linerate_check::settings::{Check, Settings, SlurmLaw};
 use linerate_check::slurm::{Case, Node, Reason, after_drain, decide, format, nodes};
 use linerate_kernel::thread;
-use linerate_model::check::{Act, Held, Idle, Outcome, Told};
+use linerate_model::check::{Act, Held, Idle, Outcome, State, Told};
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::UnixMillis;
 use linerate_report::check as report;
@@ -70,7 +70,8 @@ impl<'a> Turn<'a> {
         // A node that is well, and was, asks nothing of the controller.
         let is_quiet = wanted.is_none() && self.memory.drained.is_none();
         if is_quiet && (self.memory.comment.is_none() || !really) {
-            return self.told(well, false, None);
+            let why = self.idle(outcomes);
+            return self.told(Act::Nothing { why }, false, None);
         }
         let said = match self.nodes() {
             Ok(said) => said,
@@ -80,6 +81,14 @@ impl<'a> Turn<'a> {
         let act = self.decide(&said, wanted.as_ref());
         if !really {
             return self.told(act, false, None);
+        }
+        if let Some(drained) = &mut self.memory.drained
+            && drained.add(&bad)
+        {
+            self.folders.keep_for_good(self.memory, &mut self.notes);
+        }
+        if let Some(told) = self.go_on(&said, wanted.as_ref()) {
+            return told;
         }
         match act {
             Act::Drain { .. } => {
@@ -105,6 +114,36 @@ impl<'a> Turn<'a> {
                     self.take_comment_back();
                 }
                 self.told(act, false, None)
+            }
+        }
+    }
+
+    /// Why nothing is done where no check has failed often enough.
+    fn idle(&self, outcomes: &[Outcome]) -> Idle {
+        let drains = |outcome: &Outcome| {
+            let mut checks = self.settings.checks.iter();
+            let check = checks.find(|check| *check.name == *outcome.check);
+            outcome.state == State::Fail && check.is_some_and(|check| check.drain.is_some())
+        };
+        if outcomes.iter().any(drains) {
+            Idle::NotOftenEnough
+        } else {
+            Idle::Well
+        }
+    }
+
+    /// After a drain whose end a run did not see: what was left of it.
+    fn go_on(&mut self, said: &[Node], wanted: Option<&Wanted>) -> Option<Told> {
+        let drained = self.memory.drained.as_ref()?;
+        if drained.signed.is_some() {
+            return None;
+        }
+        let reason = drained.reason.as_str().into();
+        match wanted {
+            Some(wanted) => Some(self.after_drain(said, wanted, Act::Drain { reason })),
+            None => {
+                self.sign(said);
+                None
             }
         }
     }
@@ -208,6 +247,13 @@ impl<'a> Turn<'a> {
     }
 
     fn after_drain(&mut self, said: &[Node], wanted: &Wanted, act: Act) -> Told {
+        if !self.is_ours(said) {
+            // Somebody has changed it meanwhile: it is theirs.
+            self.memory.drained = None;
+            self.folders.keep_for_good(self.memory, &mut self.notes);
+            let why = Idle::TakenOver;
+            return self.told(Act::Nothing { why }, false, None);
+        }
         if let Some(held) = after_drain(&self.case(said, Some(wanted))) {
             let trouble = self.update(&["State=RESUME"]).err();
             if trouble.is_none() {
@@ -219,7 +265,17 @@ impl<'a> Turn<'a> {
             return self.told(Act::TakeBack { held, reason }, trouble.is_none(), trouble);
         }
         self.sign(said);
+        self.take_comment_back();
         self.told(act, true, None)
+    }
+
+    /// Whether the node stands as it was drained.
+    fn is_ours(&self, said: &[Node]) -> bool {
+        let (Some(own), Some(drained)) = (self.own(said), &self.memory.drained) else {
+            return false;
+        };
+        let same = own.reason.as_deref() == Some(drained.reason.as_str());
+        same && own.state.is_drained() && !own.state.reboots()
     }
 
     /// Remembers who drained it and when, as the controller says.

@@ -76,7 +76,13 @@ pub(super) fn smart() -> Vec<Item> {
     let root = Root::of_this_machine();
     let mut disks = names(&root, BLOCKS);
     // What has no device below it is made by software.
-    disks.retain(|name| root.path(format!("{BLOCKS}/{name}/device")).exists());
+    disks.retain(|name| {
+        let file = |file: &str| format!("{BLOCKS}/{name}/{file}");
+        let is = |path: &str, value: &str| word(&root, &file(path)).as_deref() == Some(value);
+        // Optical drives, empty ones, and paths of an NVMe namespace that has a name of its own.
+        let is_none = name.starts_with("sr") || is("size", "0") || is("hidden", "1");
+        !is_none && root.path(file("device")).exists()
+    });
     if disks.is_empty() {
         return nothing();
     }
@@ -84,7 +90,8 @@ pub(super) fn smart() -> Vec<Item> {
 }
 
 fn health(disk: &str) -> Item {
-    let run = ["smartctl", "--json", "--health"].map(str::to_owned);
+    // A disk that sleeps is left asleep.
+    let run = ["smartctl", "--json", "--nocheck=standby", "--health"].map(str::to_owned);
     let run = [&run[..], &[format!("/dev/{disk}")]].concat();
     let done = program(&run)
         .map_err(|error| error.to_string())

@@ -54,12 +54,14 @@ fn one(check: &LinkCheck, name: &str, before: &Before, next: &mut Before) -> Vec
     };
     let now = clock::boot();
     if let Some(counters) = interface.counters.known() {
-        let before = LinkBefore {
+        let had = before.get(name).is_some_and(|before| before.carrier);
+        let seen = LinkBefore {
             at: now,
             index: interface.index,
             counters: *counters,
+            carrier: had || !judge::has_no_carrier(&interface),
         };
-        next.insert(name.to_owned(), before);
+        next.insert(name.to_owned(), seen);
     }
     let members = members(&root, name);
     judge::link(check, &interface, &members, now, before.get(name))

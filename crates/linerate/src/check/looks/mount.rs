@@ -3,13 +3,14 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Instant;
 
 use linerate_check::judge;
 use linerate_check::settings::MountCheck;
 use linerate_kernel::directory::{Access, Directory};
-use linerate_kernel::{file_system, host, mount_table, thread};
+use linerate_kernel::{file_system, host, mount_table, process, thread};
 use linerate_model::check::{FileStep, Found, Item, State};
 use linerate_model::units::Nanos;
 
@@ -86,8 +87,10 @@ fn is_kind(found: &str, wanted: &str) -> bool {
 /// What is not ours to do tells nothing of the file system; everything else is its failure.
 fn refused(check: &MountCheck, Refused(step, error): &Refused) -> Item {
     let errno = error.raw_os_error();
-    let state = match error.kind() {
-        io::ErrorKind::PermissionDenied => State::Unknown,
+    let state = match (error.kind(), step) {
+        (io::ErrorKind::PermissionDenied, _) => State::Unknown,
+        // Somebody else has put something there under that name.
+        (io::ErrorKind::NotADirectory, FileStep::Make) => State::Unknown,
         _ => State::Fail,
     };
     let found = Found::Refused {
@@ -109,8 +112,8 @@ fn write_and_read(on: &Directory) -> Result<bool, Refused> {
         other => other,
     };
     let folder = folder.map_err(at(Make))?;
-    // One name a host, so that a host that was cut off leaves one file at most.
-    let name = host::name().replace('/', "_");
+    is_trusted(on, &folder).map_err(at(Make))?;
+    let name = name();
     let name = OsStr::new(&name);
     match folder.remove(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -137,6 +140,26 @@ fn write_and_read(on: &Directory) -> Result<bool, Refused> {
         });
     let removed = folder.remove(name).map_err(at(Remove));
     done.and_then(|same| removed.map(|()| same))
+}
+
+/// Where everybody may make folders, one of this name that is not ours proves nothing: whoever made it could have the check fail.
+fn is_trusted(on: &Directory, folder: &Directory) -> io::Result<()> {
+    /// Others may write.
+    const BY_ALL: u32 = 0o002;
+    let (above, own) = (on.metadata()?, folder.metadata()?);
+    if above.mode() & BY_ALL == 0 || own.uid() == process::user() {
+        return Ok(());
+    }
+    let why = format!("{FOLDER} belongs to user {}; remove it", own.uid());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// One name a node and boot, so that one that was cut off leaves one file at most, and no other node has the same.
+fn name() -> String {
+    let node = std::env::var("SLURMD_NODENAME").unwrap_or_default();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = boot.split('-').next().unwrap_or_default();
+    format!("{}.{node}.{boot}", host::name()).replace('/', "_")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use linerate_check::judge;
 use linerate_explain::transcript::explain;
 use linerate_model::check::Item;
-use linerate_model::storage::{Array, Drbd, LogicalVolume};
+use linerate_model::storage::{Array, ConnectionState, Drbd, LogicalVolume};
 use linerate_model::transcript::{Given, Part, Transcript};
 
 use super::{cannot_tell, nothing};
@@ -46,11 +46,14 @@ pub(super) fn md() -> Vec<Item> {
     })
 }
 
-/// An array that does not run, or one without copies of which a device is missing.
+/// An array that does not run, or one without copies of which a device is missing. A container of external metadata (IMSM, DDF) never
+/// runs: all its members are spares, as those of an array that was not assembled are as well, so that neither is called a failure.
 fn is_down(array: &Array) -> bool {
+    let all_spare = array.members.iter().all(|one| one.marks.contains('S'));
+
     let missing = array.disks.is_some_and(|[wanted, there]| there < wanted);
     let level = array.level.as_deref();
-    array.state.starts_with("inactive")
+    array.state.starts_with("inactive") && !all_spare
         || missing && level.is_some_and(|level| ["raid0", "linear"].contains(&level))
 }
 
@@ -68,7 +71,12 @@ pub(super) fn drbd() -> Vec<Item> {
         }
     }
     explained("drbd", &text, |part| match part {
-        Part::Drbd(status) => status.devices.iter().any(has_no_data),
+        Part::Drbd(status) => {
+            let mut devices = status.devices.iter();
+            devices.any(|device| {
+                device.connection != ConnectionState::Unconfigured && has_no_data(device)
+            })
+        }
         _ => false,
     })
 }
@@ -150,7 +158,16 @@ mod tests {
         };
         assert_eq!(worst(&mirror("", "[2/2] [UU]")), State::Ok);
         assert_eq!(worst(&mirror("(F)", "[2/1] [U_]")), State::Warn);
-        let inactive = "Personalities : [raid1]\nmd0 : inactive sda1[0](S)\n      1046528 blocks super 1.2\n\nunused devices: <none>\n";
-        assert_eq!(worst(inactive), State::Fail);
+        let inactive = |marks: &str| {
+            format!(
+                "Personalities : [raid1]\nmd0 : inactive sda1[0]{marks}\n      1046528 blocks super 1.2\n\nunused devices: <none>\n"
+            )
+        };
+        assert_eq!(worst(&inactive("")), State::Fail);
+        assert_eq!(
+            worst(&inactive("(S)")),
+            State::Warn,
+            "as a container of IMSM is always"
+        );
     }
 }
