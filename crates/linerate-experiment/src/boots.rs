@@ -358,7 +358,10 @@ fn advance(journal: &mut Vec<Entry>, machine: &mut impl Machine) -> Result<Ended
             }
             Step::Finish => {
                 machine.dismiss()?;
-                note(machine, Entry::Over { why: None })?;
+                let why = (running != Running::Default).then(|| {
+                    format!("the last restart ended in {running}: restart this host to have its default boot")
+                });
+                note(machine, Entry::Over { why })?;
             }
             Step::Nothing => return Ok(Ended::Over),
         }

@@ -208,9 +208,12 @@ pub(crate) struct ServeArguments {
     /// The port
     #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]
     pub(crate) port: u16,
-    /// Listen for iperf 2's clients on this port as well, TCP and UDP; 0 = on no port of their own [default: 5001; with -p 0
-    /// none]
-    #[arg(long, value_name = "PORT")]
+    /// Answer iperf 2's clients as well, on this port and on their own, 5001, over TCP and UDP. Only in networks that you trust: UDP
+    /// does not prove who sends it
+    #[arg(long)]
+    pub(crate) iperf2: bool,
+    /// Another port of their own for iperf 2's clients; 0 = none [default: 5001; with -p 0 none]
+    #[arg(long, value_name = "PORT", requires = "iperf2")]
     pub(crate) iperf2_port: Option<u16>,
     /// Listen on this address only
     #[arg(short = 'B', long, value_name = "ADDRESS")]

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         family: arguments.family(),
         bind_device: arguments.bind_dev,
         inherited: activation::sockets().into_iter().map(Arc::new).collect(),
-        iperf2: true,
+        iperf2: arguments.iperf2,
         iperf2_port,
         one_off: arguments.one_off,
         limits,

@@ -19,14 +19,21 @@ use super::{Arrival, Entry, Shared};
 
 /// Datagrams that are looked at before others get their turn.
 const MOST: usize = 64;
-/// An opening datagram is 4 or 22 bytes long; those of iperf2 are payload as well, and counted.
+/// An opening datagram is 4 or 22 bytes long.
+const LONGEST_OPENING: usize = 64;
+/// Those of iperf2 are payload as well, and counted.
 const LONGEST: usize = 65_536;
 /// Looks at a listener before others get their turn, where datagrams keep coming.
 const ROUNDS: usize = 64;
 
 /// Takes all opening datagrams that wait.
 pub(super) fn accept_all(listener: &UdpListener, shared: &Arc<Shared>) {
-    let mut batch = udp::Receiver::new(MOST, LONGEST);
+    let longest = if shared.options.answers_iperf2() {
+        LONGEST
+    } else {
+        LONGEST_OPENING
+    };
+    let mut batch = udp::Receiver::new(MOST, longest);
     let mut flows = shared.options.answers_iperf2().then(NewFlows::default);
     for _ in 0..ROUNDS {
         let Ok(count) = batch.receive(listener.socket.as_fd()) else {

@@ -720,7 +720,7 @@ fn report_again(
         .collect();
     let last = clock::monotonic().plus(REPORT_PATIENCE);
     let mut until = clock::monotonic().plus(QUIET_AFTER_REPORT);
-    let mut datagram = [0; 64];
+    let mut datagram = [0; 2048];
     while !flows.is_empty() && clock::monotonic() < until.min(last) {
         let fds = flows.iter().map(|(socket, ..)| socket.as_fd());
         let fds = fds.chain([shared.terminate.as_fd()]);
@@ -739,6 +739,8 @@ fn report_again(
                 return true;
             }
             match socket::receive(socket.as_fd(), &mut datagram) {
+                // Only an end brings a report, and only one that is as long.
+                Ok(length) if length < reported.datagram.len() || datagram[0] & 0x80 == 0 => true,
                 Ok(_) => {
                     *sent += 1;
                     if !*sends {

@@ -36,6 +36,11 @@ impl Entries {
         let line = Path::new("/proc/cmdline");
         let line =
             std::fs::read_to_string(line).map_err(|error| Failure::cannot("read", line, &error))?;
+        if line.contains(MARK) {
+            return Err(Failure::Refused(
+                "this host runs in a boot of another series: restart it first, so that its default boot is known; nothing was changed".to_owned(),
+            ));
+        }
         let entries = Self {
             before: BootEntry::parse(before, &exists)?,
             after: BootEntry::parse(after, &exists)?,

@@ -8,7 +8,7 @@ mod kexec;
 mod series;
 mod unit;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linerate_experiment::boots::{self, Boots, Entry};
 use linerate_experiment::prove::Side;
@@ -31,7 +31,11 @@ pub(super) const SETTLE_S: u32 = 60;
 pub(super) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), Failure> {
     let of_boots = &arguments.boots;
     let state = of_boots.boots_state.clone();
-    let folder = Folder::at(state.unwrap_or_else(|| PathBuf::from(FOLDER)));
+    let state = state.unwrap_or_else(|| PathBuf::from(FOLDER));
+    // It goes into a unit, which has another working folder.
+    let state =
+        std::path::absolute(&state).map_err(|error| Failure::cannot("find", &state, &error))?;
+    let folder = Folder::at(state.clone());
     if of_boots.boots_show {
         return show(&folder, arguments, printer);
     }
@@ -46,12 +50,13 @@ pub(super) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), F
     if of_boots.boots_resume {
         return resume(&folder, printer);
     }
-    begin(&folder, arguments, of_boots, printer)
+    begin(&folder, &state, arguments, of_boots, printer)
 }
 
 /// Plans a series, and starts it where the user agreed.
 fn begin(
     folder: &Folder,
+    state: &Path,
     arguments: &ProveArguments,
     of_boots: &BootsArguments,
     printer: &Printer,
@@ -88,6 +93,7 @@ fn begin(
     }
     kexec::required()?;
     unit::required()?;
+    unit::can_find(state)?;
     printer.tell(&plan);
     let mut journal = folder.begin(&series, &Entry::Begun { question })?;
     unit::install(folder.path())?;

@@ -21,6 +21,25 @@ pub(super) fn required() -> Result<(), Failure> {
     ))
 }
 
+/// Refuses a folder, or a place of this program, that is not there after a boot, or whose name a unit would read otherwise.
+pub(super) fn can_find(folder: &Path) -> Result<(), Failure> {
+    /// Folders that are empty after a boot, or often mounted late.
+    const LOST: [&str; 4] = ["/tmp", "/run", "/dev/shm", "/home"];
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::File(format!("cannot find this program: {error}")))?;
+    for path in [folder, &program] {
+        let name = path.display().to_string();
+        let is_lost = LOST.iter().any(|lost| path.starts_with(lost));
+        if is_lost || name.contains(['%', '"', '\\', '$']) {
+            return Err(Failure::Refused(format!(
+                "{name} may not be there after a boot, or a unit would read its name otherwise: use /var/lib for --boots-state and \
+                 /usr for linerate; nothing was changed"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Has the series in this folder go on after each boot.
 pub(super) fn install(folder: &Path) -> Result<(), Failure> {
     let program = std::env::current_exe()
@@ -54,6 +73,7 @@ fn text(program: &str, folder: &str) -> String {
          Documentation=man:linerate(1)\n\
          Wants=network-online.target\n\
          After=network-online.target\n\
+         RequiresMountsFor=\"{folder}\"\n\
          StartLimitIntervalSec=0\n\
          \n\
          [Service]\n\
