@@ -197,7 +197,12 @@ mod tests {
         };
         let mut record = fixture::run(&Plan::new("server"), &traffic);
         for end in [&mut record.client, &mut record.server] {
-            end.as_mut().unwrap().host.kernel = Some(kernel.into());
+            let end = end.as_mut().unwrap();
+            end.host.kernel = Some(kernel.into());
+            let interface = end.interface.as_mut().unwrap();
+            // A veth pair has no speed of its own.
+            interface.kind = None;
+            interface.driver = Some("ixgbe".into());
         }
         let evidence = Evidence::of(&record);
         over_link(name, &evidence, &[])

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &CompareArguments, printer: &mut Printer) -> Result
     }
     if arguments.paths.len() < 2 {
         return Err(Failure::Usage(
-            "a comparison needs two records or folders; the runs of one folder are compared by a fact, as with \
+            "compare RECORD RECORD: it needs two records or folders; the runs of one folder are compared by a fact, as with \
              --by kernel"
                 .to_owned(),
         ));
