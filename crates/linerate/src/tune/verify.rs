@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::change_set::Verification;
+use linerate_model::host::HostFacts;
 use linerate_report::host as report;
 use linerate_tune::journal::ChangeSet;
 use linerate_tune::{kept_file, verify};
@@ -18,7 +19,12 @@ pub(crate) fn verification(arguments: &PlaceArguments) -> Result<Verification, F
     let place = Place::of(arguments)?;
     let sets = place.own_sets()?;
     let texts = texts(&place, &sets)?;
-    let facts = place.facts();
+    // All of the host is read only where something is to be held against it.
+    let facts = if sets.is_empty() {
+        HostFacts::default()
+    } else {
+        place.facts()
+    };
     let beside = others(&place, &facts)?;
     Ok(verify::verify(
         &sets,
