@@ -18,7 +18,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, geteuid, getpid, getppid, getpriority_process, getrlimit,
     kill_process_group, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
-    setpriority_process, setrlimit, setsid, test_kill_process_group,
+    setpriority_process, setrlimit, setsid,
 };
 use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
@@ -187,12 +187,6 @@ pub fn signal_group(first: u32, signal: i32) -> io::Result<()> {
         Err(Errno::SRCH) => Ok(()),
         other => Ok(other?),
     }
-}
-
-/// Whether a process group has members that are left, whoever they belong to. Its number may be another's once it has none.
-pub fn group_lives(first: u32) -> bool {
-    let group = i32::try_from(first).ok().and_then(Pid::from_raw);
-    group.is_some_and(|group| !matches!(test_kill_process_group(group), Err(Errno::SRCH)))
 }
 
 /// A process as a descriptor, readable once it has ended: its number may then belong to another.

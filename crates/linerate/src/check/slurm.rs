@@ -139,13 +139,11 @@ impl<'a> Turn<'a> {
             return None;
         }
         let reason = drained.reason.as_str().into();
-        match wanted {
-            Some(wanted) => Some(self.after_drain(said, wanted, Act::Drain { reason })),
-            None => {
-                self.sign(said);
-                None
-            }
-        }
+        let Some(wanted) = wanted else {
+            self.sign(said);
+            return None;
+        };
+        Some(self.after_drain(said, wanted, Act::Drain { reason }))
     }
 
     fn told(&self, act: Act, done: bool, trouble: Option<String>) -> Told {

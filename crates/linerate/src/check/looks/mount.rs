@@ -88,9 +88,10 @@ fn is_kind(found: &str, wanted: &str) -> bool {
 fn refused(check: &MountCheck, Refused(step, error): &Refused) -> Item {
     let errno = error.raw_os_error();
     let state = match (error.kind(), step) {
-        (io::ErrorKind::PermissionDenied, _) => State::Unknown,
-        // Somebody else has put something there under that name.
-        (io::ErrorKind::NotADirectory, FileStep::Make) => State::Unknown,
+        // No right, or something else under that name that somebody has put there.
+        (io::ErrorKind::PermissionDenied, _) | (io::ErrorKind::NotADirectory, FileStep::Make) => {
+            State::Unknown
+        }
         _ => State::Fail,
     };
     let found = Found::Refused {
