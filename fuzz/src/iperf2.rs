@@ -15,7 +15,10 @@ pub fn run(data: &[u8]) {
         if bytes > data.len() {
             break;
         }
-        assert!(bytes > have || have == LEAST, "{bytes} bytes wanted after {have}");
+        assert!(
+            bytes > have || have == LEAST,
+            "{bytes} bytes wanted after {have}"
+        );
         have = bytes;
     }
     if let Ok((header, length)) = TcpHeader::decode(data) {

@@ -17,9 +17,9 @@
 //! ```
 //! use linerate_wire::iperf2::caller::{Generation, Opening, Way, of_connection};
 //!
-//! // The first bytes of `iperf -c HOST -t 1`, iperf 2.1.8: a header of 60 bytes, of which 12 came.
+//! // The first bytes of `iperf -c HOST -t 1`, iperf 2.1.8: 12 of the 24 that say how long its header is.
 //! let begun = [0x40, 1, 0, 0x78, 0, 0, 0, 1, 0, 0, 0x17, 0xd4];
-//! assert_eq!(of_connection(&begun), Opening::Partial { bytes: 60 });
+//! assert_eq!(of_connection(&begun), Opening::Partial { bytes: 24 });
 //!
 //! // iperf 1.x sends payload at once.
 //! let Opening::Iperf2(caller) = of_connection(b"012345678901") else { panic!() };

@@ -301,7 +301,7 @@ impl<'d> Machine<'d> {
         for text in tasks
             .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
         {
-            let words = text.split(' ').map(|word| word.parse::<u64>());
+            let words = text.split(' ').map(str::parse::<u64>);
             for (sum, word) in sum.iter_mut().zip(words) {
                 *sum += word.unwrap();
             }
