@@ -8,7 +8,7 @@ mod users;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 
-use linerate_kernel::inventory::{self, Root, RunningKernel, blocks};
+use linerate_kernel::inventory::{Root, blocks};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::{clock, host};
 use linerate_model::block::{BlockDevice, BlockKind, DiskCounters};
@@ -18,7 +18,7 @@ use linerate_model::disk_watch::{
 };
 use linerate_model::observation::Ended;
 use linerate_model::plain_text::PlainText;
-use linerate_model::record::{HostFacts, Kind, Note, SCHEMA_VERSION, Software};
+use linerate_model::record::{Kind, Note, SCHEMA_VERSION, Software};
 use linerate_model::series::{Series, every_second};
 use linerate_model::units::Nanos;
 
@@ -399,7 +399,6 @@ impl<'a> Watcher<'a> {
             replaced: one.replaced,
             thinned: self.thinned,
         });
-        let root = Root::of_this_machine();
         DiskWatch {
             schema_version: SCHEMA_VERSION,
             kind: Kind::DiskWatch,
@@ -407,12 +406,7 @@ impl<'a> Watcher<'a> {
             started_at_unix_ms: self.started_at_unix_ms,
             asked: self.plan.clone(),
             ended,
-            host: HostFacts {
-                fingerprint: Some(
-                    inventory::of_fingerprint(&root, &RunningKernel, None).fingerprint(None),
-                ),
-                ..host::facts()
-            },
+            host: host::facts(),
             start_ns: self.start,
             end_ns: self.read_at,
             places: self.places,
