@@ -185,11 +185,13 @@ fn finding(slow: &OverLink, fast: &OverLink) -> Finding {
 #[cfg(test)]
 mod tests {
     use linerate_model::plan::Plan;
+    use linerate_model::record::RunRecord;
     use linerate_testing::fixture::{self, Traffic};
 
     use super::*;
 
-    fn test(name: &str, link_mbit: u64, rate_bps: f64, kernel: &str) -> Vec<OverLink> {
+    /// A run over cards of this speed.
+    fn record(link_mbit: u64, rate_bps: f64, kernel: &str) -> RunRecord {
         let traffic = Traffic {
             rate_bps,
             link_mbit_per_s: Some(link_mbit),
@@ -204,8 +206,12 @@ mod tests {
             interface.kind = None;
             interface.driver = Some("ixgbe".into());
         }
-        let evidence = Evidence::of(&record);
-        over_link(name, &evidence, &[])
+        record
+    }
+
+    fn test(name: &str, link_mbit: u64, rate_bps: f64, kernel: &str) -> Vec<OverLink> {
+        let record = record(link_mbit, rate_bps, kernel);
+        over_link(name, &Evidence::of(&record), &[])
     }
 
     fn of(tests: &[Vec<OverLink>; 2]) -> Vec<Finding> {
@@ -221,7 +227,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         let said = &found[0].sentence;
         assert!(
-            said.contains("18 % of 10 Gbit/s (ten.json)") && said.contains("(one.json)"),
+            said.contains("18 % of 10.0 Gbit/s (ten.json)") && said.contains("(one.json)"),
             "{said}"
         );
         assert!(said.contains("Linux 042stab059.7 in both"), "{said}");
@@ -247,14 +253,7 @@ mod tests {
 
     #[test]
     fn a_test_that_something_else_explains_does_not_count() {
-        let record = fixture::run(
-            &Plan::new("server"),
-            &Traffic {
-                rate_bps: 1.8e9,
-                link_mbit_per_s: Some(10_000),
-                ..Traffic::default()
-            },
-        );
+        let record = record(10_000, 1.8e9, "a");
         let evidence = Evidence::of(&record);
         let window = Finding::new("receive-window", Severity::Limit, String::new());
         assert_eq!(over_link("a", &evidence, std::slice::from_ref(&window)), []);
