@@ -1,5 +1,6 @@
 //! What host this is.
 
+use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -27,7 +28,7 @@ pub fn second_cache_bytes() -> Option<usize> {
 fn fixed() -> HostFacts {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     HostFacts {
-        boot_id: word("/proc/sys/kernel/random/boot_id").map(Into::into),
+        boot_id: boot_id().ok().map(Into::into),
         cpu_model: cpu_model(&cpuinfo).map(Into::into),
         virtualisation: virtualisation(has_hypervisor(&cpuinfo)).map(Into::into),
         ..HostFacts::default()
@@ -104,6 +105,15 @@ fn release_of(name: &str) -> Option<(u32, u32)> {
 /// Whether a kernel of this release measures a receive buffer's overhead (`scaling_ratio`, 6.6).
 fn measures_overhead(release: &str) -> bool {
     release_of(release).is_none_or(|release| release >= (6, 6))
+}
+
+/// The id of this boot: another one after each.
+///
+/// # Errors
+/// Where `/proc` is not mounted.
+pub fn boot_id() -> io::Result<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(text.trim().to_owned())
 }
 
 /// The name of this host, as the kernel has it.

@@ -326,13 +326,25 @@ pub fn start_ticks(pid: u32) -> Option<u64> {
 }
 
 fn start_ticks_in(stat: &str) -> Option<u64> {
+    fields_of_living(stat)?.nth(18)?.parse().ok()
+}
+
+/// The fields behind `state`; `None` of a process that has ended and only waits for its parent.
+fn fields_of_living(stat: &str) -> Option<impl Iterator<Item = &str>> {
     // The name may hold anything, also brackets and blanks.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    (!matches!(state, "Z" | "X")).then_some(fields)
+}
+
+/// Whether a process group has members that have not ended, whoever they belong to (`/proc/PID/stat`, the field `pgrp`). Its number
+/// may be another's once it has none.
+pub fn group_lives(first: u32) -> bool {
+    let group_of = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        fields_of_living(&stat)?.nth(1)?.parse().ok()
+    };
+    numbered("/proc").any(|pid| group_of(pid) == Some(first))
 }
 
 /// The effective user.

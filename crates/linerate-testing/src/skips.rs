@@ -81,8 +81,6 @@ needs! {
     Disk = "disk",
     /// `io_uring`.
     Ring = "io-uring",
-    /// The system call `cachestat`.
-    Cachestat = "cachestat",
     /// Direct I/O on the file system of the tests.
     DirectIo = "direct-io",
     /// Groups of processes whose disk is throttled (blkio of control groups 1, as root).

@@ -186,7 +186,10 @@ impl Root {
     }
 
     /// The trimmed text of a small file.
-    pub(crate) fn word(&self, path: &str) -> Result<String, String> {
+    ///
+    /// # Errors
+    /// What could not be read and why, or that it is empty.
+    pub fn word(&self, path: &str) -> Result<String, String> {
         let text = self.text(path)?;
         match text.trim() {
             "" => Err(format!("{path} is empty")),
@@ -202,7 +205,7 @@ impl Root {
     }
 
     /// The names in a folder, ascending; none where there is no such folder.
-    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+    pub fn names(&self, path: &str) -> Vec<String> {
         let names = self.directory(path).and_then(|folder| folder.names());
         let mut names = names.unwrap_or_default();
         names.sort_unstable();

@@ -102,7 +102,7 @@ impl Remembered {
         // A process that it had started may hang alone: while the group lives, its number is no other process's.
         let lives = |one: &Hanging| match process::start_ticks(one.pid) {
             Some(ticks) => ticks == one.ticks,
-            None => group_lives(one.pid),
+            None => process::group_lives(one.pid),
         };
         let alive = hanging.filter(lives);
         if alive.is_none() {
@@ -192,7 +192,7 @@ impl Running {
             // What it started itself ends with it, or hangs and is waited for as it would be.
             drop(process::signal_group(self.child.id(), KILL));
             let code = self.child.wait().ok().and_then(|status| status.code());
-            if self.killed && group_lives(self.child.id()) {
+            if self.killed && process::group_lives(self.child.id()) {
                 if now < self.end {
                     std::thread::sleep(BETWEEN);
                     return None;
@@ -325,19 +325,4 @@ fn wait(running: &[Option<Running>]) {
     let left = left.and_then(|left| u64::try_from(left.as_nanos()).ok());
     // What cannot be polled for want of memory is looked at again.
     drop(poll::wait(&mut entries, left.map(Nanos)));
-}
-
-/// Whether a process group has members that have not ended, whoever they belong to: those that only wait for their parent do not
-/// count (`/proc/PID/stat`, the fields `state` and `pgrp`). Its number may be another's once it has none.
-fn group_lives(first: u32) -> bool {
-    let is_member = |pid: u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name may hold anything, also brackets and blanks.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let (state, group) = (fields.next()?, fields.nth(1)?);
-        (group.parse() == Ok(first) && !matches!(state, "Z" | "X")).then_some(())
-    };
-    let processes = std::fs::read_dir("/proc").into_iter().flatten();
-    let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    numbers.any(|pid| is_member(pid).is_some())
 }

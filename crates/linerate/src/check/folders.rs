@@ -31,7 +31,7 @@ pub(super) struct Folders {
     lasting: PathBuf,
     /// In [`Self::run`].
     file: &'static str,
-    pub(super) boot: String,
+    boot: String,
     /// Children that hang.
     pub(super) remembered: Remembered,
 }
@@ -51,7 +51,6 @@ impl Folders {
             )));
         }
         let state = place.state_folder.as_deref().unwrap_or(Path::new(STATE));
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
         Ok(Self {
             lasting: state.join(format!("{node}.json")),
             node,
@@ -63,7 +62,7 @@ impl Folders {
             } else {
                 "slurm.json"
             },
-            boot: boot.unwrap_or_default().trim().to_owned(),
+            boot: host::boot_id().unwrap_or_default(),
         })
     }
 

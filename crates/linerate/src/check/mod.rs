@@ -16,7 +16,7 @@ use linerate_check::judge;
 use linerate_check::memory::Memory;
 use linerate_check::settings::{Check, Settings};
 use linerate_kernel::{clock, host};
-use linerate_model::check::{Act, CheckRun, Found, Item, Outcome, State};
+use linerate_model::check::{CheckRun, Found, Item, Outcome, State};
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 use linerate_model::watch::UnixMillis;
@@ -390,9 +390,4 @@ fn items(check: &Check, limit: Nanos, reply: &Reply) -> (Vec<Item>, Option<serde
 
 fn cannot_tell(why: &str) -> Item {
     Item::new("", State::Unknown, Found::CannotTell { why: why.into() })
-}
-
-/// Whether the controller was told something, or would be.
-fn is_act(act: &Act) -> bool {
-    !matches!(act, Act::Nothing { .. } | Act::Unknown { .. })
 }

@@ -1,6 +1,7 @@
 //! What a child of a run is asked for, and what it answers. Everything that may hang on a disk, a peer or a program is done by a
 //! child: reading a file as much as writing one.
 
+use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,9 @@ pub(super) fn carry_out() -> Result<(), Failure> {
             answer(write(&path, text.as_deref(), mode).map(|()| Answer::Done))
         }
         // It returns only where that failed.
-        Order::Become { run, environment } => answer(Err(program(&run)?.envs(environment).exec())),
+        Order::Become { run, environment } => {
+            answer(program(&run).and_then(|mut program| Err(program.envs(environment).exec())))
+        }
         Order::Feed { run, input } => answer(feed(&run, &input).map(|()| Answer::Done)),
     };
     let text = serde_json::to_string(&answer).unwrap_or_default();
@@ -90,9 +93,9 @@ fn answer(result: std::io::Result<Answer>) -> Answer {
 }
 
 /// A program with its arguments, found also where the path is empty, as Slurm's health checks have it.
-pub(super) fn program(run: &[String]) -> Result<Command, Failure> {
+pub(super) fn program(run: &[impl AsRef<OsStr>]) -> std::io::Result<Command> {
     let [program, arguments @ ..] = run else {
-        return Err(Failure::Usage("a command without a program".to_owned()));
+        return Err(std::io::ErrorKind::InvalidInput.into());
     };
     let mut command = Command::new(program);
     command.args(arguments).env("PATH", search_path());
@@ -141,8 +144,7 @@ pub(super) fn make_folder(path: &Path) -> std::io::Result<()> {
 }
 
 fn feed(run: &[String], input: &str) -> std::io::Result<()> {
-    let mut command = program(run).map_err(|error| std::io::Error::other(error.to_string()))?;
-    let mut child = command
+    let mut child = program(run)?
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()?;

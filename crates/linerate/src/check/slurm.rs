@@ -14,7 +14,6 @@ use linerate_report::check as report;
 
 use super::children::{Ask, Ended, ask};
 use super::folders::Folders;
-use super::is_act;
 use super::order::Order;
 
 /// `sinfo` and `scontrol` give up after about 9 s where the controller is silent.
@@ -218,12 +217,13 @@ impl<'a> Turn<'a> {
             Ok(said) => self.decide(&said, Some(wanted)),
             Err(why) => Act::Unknown { why: why.into() },
         };
-        let Act::Drain { reason } = &act else {
-            if let Act::Hold { held, reason } = &act {
+        let reason = match &act {
+            Act::Drain { reason } => reason,
+            Act::Hold { held, reason } => {
                 self.comment(*held, reason);
+                return self.told(act, true, None);
             }
-            let done = is_act(&act);
-            return self.told(act, done, None);
+            _ => return self.told(act, false, None),
         };
         // Written before it is done: a run that is ended in between knows its own drain again.
         self.memory.drained = Some(drained);

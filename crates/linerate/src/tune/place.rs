@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_kernel::inventory::Root;
-use linerate_kernel::{clock, namespace};
+use linerate_kernel::{clock, host, namespace};
 use linerate_model::host::HostFacts;
 use linerate_model::units::Nanos;
 use linerate_tune::journal::ChangeSet;
@@ -66,7 +66,7 @@ impl Place {
             Some(folder) => StateFolder::at(Root::of_this_machine(), folder),
             None => StateFolder::at(files.clone(), Path::new(STATE)),
         };
-        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| {
+        let boot_id = host::boot_id().map_err(|error| {
             Failure::File(format!(
                 "cannot read /proc/sys/kernel/random/boot_id: {error}; without it old values could be restored into another boot"
             ))
@@ -80,7 +80,7 @@ impl Place {
             files,
             state,
             named_state,
-            boot_id: boot_id.trim().to_owned(),
+            boot_id,
         })
     }
 

@@ -7,9 +7,7 @@ use linerate_model::check::{Found, Item, State};
 use linerate_model::units::Nanos;
 use serde_json::Value;
 
-use super::link::word;
-use super::{cannot_tell, nothing};
-use crate::check::order::program;
+use super::{cannot_tell, nothing, run};
 
 const BLOCKS: &str = "/sys/block";
 const CONTROLLERS: &str = "/sys/devices/system/edac/mc";
@@ -34,26 +32,17 @@ pub(super) fn ecc(before: Option<u64>) -> (Vec<Item>, u64) {
     (vec![item], corrected)
 }
 
-/// What is in a folder, in order; nothing where it is not there.
-fn names(root: &Root, folder: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(root.path(folder)).into_iter().flatten();
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> = names.collect();
-    names.sort_unstable();
-    names
-}
-
 /// Corrected and uncorrected errors of all memory controllers, and how many those are (Documentation/admin-guide/RAS, `ce_count` and
 /// `ue_count`).
 fn memory_errors(root: &Root) -> (u64, u64, usize) {
-    let mut controllers = names(root, CONTROLLERS);
+    let mut controllers = root.names(CONTROLLERS);
     controllers.retain(|name| name.starts_with("mc"));
     let sum = |file: &str| -> u64 {
         let paths = controllers
             .iter()
             .map(|name| format!("{CONTROLLERS}/{name}/{file}"));
         paths
-            .filter_map(|path| word(root, &path)?.parse::<u64>().ok())
+            .filter_map(|path| root.word(&path).ok()?.parse::<u64>().ok())
             .sum()
     };
     (sum("ce_count"), sum("ue_count"), controllers.len())
@@ -74,11 +63,11 @@ fn machine_checks(root: &Root) -> Option<u64> {
 /// Each disk's own verdict (`smartctl --health`).
 pub(super) fn smart() -> Vec<Item> {
     let root = Root::of_this_machine();
-    let mut disks = names(&root, BLOCKS);
+    let mut disks = root.names(BLOCKS);
     // What has no device below it is made by software.
     disks.retain(|name| {
         let file = |file: &str| format!("{BLOCKS}/{name}/{file}");
-        let is = |path: &str, value: &str| word(&root, &file(path)).as_deref() == Some(value);
+        let is = |path: &str, value: &str| root.word(&file(path)).is_ok_and(|word| word == value);
         // Optical drives, empty ones, and paths of an NVMe namespace that has a name of its own.
         let is_none = name.starts_with("sr") || is("size", "0") || is("hidden", "1");
         !is_none && root.path(file("device")).exists()
@@ -91,11 +80,14 @@ pub(super) fn smart() -> Vec<Item> {
 
 fn health(disk: &str) -> Item {
     // A disk that sleeps is left asleep.
-    let run = ["smartctl", "--json", "--nocheck=standby", "--health"].map(str::to_owned);
-    let run = [&run[..], &[format!("/dev/{disk}")]].concat();
-    let done = program(&run)
-        .map_err(|error| error.to_string())
-        .and_then(|mut command| command.output().map_err(|error| error.to_string()));
+    let device = format!("/dev/{disk}");
+    let done = run(&[
+        "smartctl",
+        "--json",
+        "--nocheck=standby",
+        "--health",
+        &device,
+    ]);
     let out = match done {
         Ok(done) => done.stdout,
         Err(error) => {

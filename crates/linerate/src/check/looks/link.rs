@@ -71,28 +71,19 @@ fn one(check: &LinkCheck, name: &str, before: &Before, next: &mut Before) -> Vec
 /// (`ad_aggregator_id`, Documentation/networking/bonding.rst).
 fn members(root: &Root, bond: &str) -> Vec<bool> {
     let bond = format!("/sys/class/net/{bond}/bonding");
-    let active = word(root, &format!("{bond}/ad_aggregator"));
+    let active = root.word(&format!("{bond}/ad_aggregator")).ok();
     let members = root
         .whole_text(format!("{bond}/slaves"))
         .unwrap_or_default();
     let takes_part = |member: &str| {
         let own = |file: &str| {
-            word(
-                root,
-                &format!("/sys/class/net/{member}/bonding_slave/{file}"),
-            )
+            let folder = format!("/sys/class/net/{member}/bonding_slave");
+            root.word(&format!("{folder}/{file}")).ok()
         };
         let up = own("mii_status").as_deref() == Some("up");
         up && (active.is_none() || own("ad_aggregator_id") == active)
     };
     members.split_whitespace().map(takes_part).collect()
-}
-
-/// The text of a small file; `None` where there is none, or it is empty.
-pub(super) fn word(root: &Root, path: &str) -> Option<String> {
-    let text = root.whole_text(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ mod mount;
 mod path;
 mod volumes;
 
+use std::ffi::OsStr;
+use std::process::Output;
+
 use linerate_check::judge;
 use linerate_check::settings::{CommandCheck, What};
 use linerate_model::check::{Found, Item, State};
@@ -53,11 +56,13 @@ fn nothing() -> Vec<Item> {
     vec![Item::new("", State::Ok, Found::Nothing)]
 }
 
+/// Runs a program to its end.
+fn run(words: &[impl AsRef<OsStr>]) -> std::io::Result<Output> {
+    program(words)?.output()
+}
+
 fn command(check: &CommandCheck) -> Vec<Item> {
-    let done = program(&check.run)
-        .map_err(|error| error.to_string())
-        .and_then(|mut command| command.output().map_err(|error| error.to_string()));
-    vec![match done {
+    vec![match run(&check.run) {
         Ok(done) => judge::command(done.status.code(), &String::from_utf8_lossy(&done.stdout)),
         Err(error) => cannot_tell("", format!("cannot run {}: {error}", check.run[0])),
     }]

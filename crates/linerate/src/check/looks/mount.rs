@@ -158,7 +158,7 @@ fn is_trusted(on: &Directory, folder: &Directory) -> io::Result<()> {
 /// One name a node and boot, so that one that was cut off leaves one file at most, and no other node has the same.
 fn name() -> String {
     let node = std::env::var("SLURMD_NODENAME").unwrap_or_default();
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = host::boot_id().unwrap_or_default();
     let boot = boot.split('-').next().unwrap_or_default();
     format!("{}.{node}.{boot}", host::name()).replace('/', "_")
 }

@@ -1,15 +1,12 @@
 //! md, DRBD and LVM: what their own words say, by the readers and rules of `linerate explain`.
 
-use std::process::Stdio;
-
 use linerate_check::judge;
 use linerate_explain::transcript::explain;
 use linerate_model::check::Item;
 use linerate_model::storage::{Array, ConnectionState, Drbd, LogicalVolume};
 use linerate_model::transcript::{Given, Part, Transcript};
 
-use super::{cannot_tell, nothing};
-use crate::check::order::program;
+use super::{cannot_tell, nothing, run};
 
 /// Attributes of a logical volume (lvs(8)): the ninth letter is its health, `p` for one of whose devices some are missing.
 const HEALTH: usize = 8;
@@ -113,17 +110,12 @@ fn is_partial(volume: &LogicalVolume) -> bool {
 }
 
 /// What a program prints; the item that says why there is nothing.
-fn output(run: &[&str]) -> Result<Vec<u8>, Item> {
-    let run: Vec<String> = run.iter().map(|word| (*word).to_owned()).collect();
-    let cannot = |why: String| cannot_tell("", format!("{} {}: {why}", run[0], run[1]));
-    let mut command = program(&run).map_err(|error| cannot(error.to_string()))?;
-    let done = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => cannot_tell("", format!("{} is not installed", run[0])),
-            _ => cannot(error.to_string()),
-        })?;
+fn output(words: &[&str]) -> Result<Vec<u8>, Item> {
+    let cannot = |why: String| cannot_tell("", format!("{} {}: {why}", words[0], words[1]));
+    let done = run(words).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => cannot_tell("", format!("{} is not installed", words[0])),
+        _ => cannot(error.to_string()),
+    })?;
     if done.status.success() {
         return Ok(done.stdout);
     }
