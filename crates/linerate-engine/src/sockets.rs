@@ -8,6 +8,7 @@ use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::tcp::{self, Keepalive};
 use linerate_kernel::{clock, sctp, socket, udp};
 use linerate_model::plan::{Family, Plan, Protocol};
+use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::{Bytes, Nanos};
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -409,6 +410,15 @@ pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io:
         }
     }
     Ok(())
+}
+
+/// The longest round trip of some streams; zero where none is known.
+pub(crate) fn longest_round_trip(streams: impl Iterator<Item = impl AsFd>) -> Nanos {
+    let trips = streams.filter_map(|stream| {
+        let info = tcp::info(stream.as_fd()).ok()?;
+        TcpFacts::from(&info).rtt_us
+    });
+    Nanos(trips.max().unwrap_or(0).saturating_mul(1000))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use linerate_model::clock::{ClockOffset, ClockPair};
 use linerate_model::plan::Protocol;
 use linerate_model::progress::Event;
 use linerate_model::record::{
-    EndRecord, Kind, Note, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION, StreamRecord,
+    EndRecord, Kind, Note, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION,
 };
 use linerate_model::series::MAX_CELLS;
 use linerate_model::transfer::MAX_RING_SAMPLES;
@@ -20,7 +20,7 @@ use crate::control::Turn;
 use crate::error::EngineError;
 use crate::intervals::Intervals;
 use crate::results;
-use crate::stream::{self, DataSocket, StreamHandle};
+use crate::stream::{self, DataSocket};
 
 use super::{
     Ended, Ending, Missed, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE,
@@ -185,9 +185,7 @@ impl Session<'_> {
     /// This end's half, and the streams' sockets.
     fn gather(&mut self, intervals: &mut Intervals) -> (EndRecord, Vec<DataSocket>) {
         // The threads' own bounds end them.
-        let joined = self.streams.drain(..).filter_map(StreamHandle::join);
-        let (records, sockets): (Vec<StreamRecord>, Vec<_>) =
-            joined.map(|result| (result.record, result.socket)).unzip();
+        let (records, sockets, _) = stream::join_all(&mut self.streams);
         let stopped = self.gate.stopped().unwrap_or_default();
         if let Some(interval) = intervals.last(&records, stopped) {
             (self.observe)(&Event::Interval(interval));

@@ -13,9 +13,8 @@ use linerate_model::plan::{Direction, End, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{
     ControlFacts, EndRecord, Kind, Note, Outcome, PeerResults, PeerStream, Role, RunRecord,
-    SCHEMA_VERSION, StreamRecord,
+    SCHEMA_VERSION,
 };
-use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
 use linerate_wire::iperf2::ack::{ACK_BYTES, Ack};
 use linerate_wire::iperf2::datagram::{Head, Layout};
@@ -193,7 +192,7 @@ impl<'a> Test<'a> {
             pool: Arc::clone(&self.pool),
             peer_extended: false,
             wide_counters: false,
-            round_trip: self.round_trip(),
+            round_trip: sockets::longest_round_trip(self.sockets.iter().map(|(socket, _)| socket)),
         };
         let sockets = std::mem::take(&mut self.sockets);
         let with: Vec<_> = (0_u16..)
@@ -230,14 +229,6 @@ impl<'a> Test<'a> {
             }
         }
         Ok(())
-    }
-
-    fn round_trip(&self) -> Nanos {
-        let trips = self.sockets.iter().filter_map(|(socket, _)| {
-            let info = tcp::info(socket.as_fd()).ok()?;
-            TcpFacts::from(&info).rtt_us
-        });
-        Nanos(trips.max().unwrap_or(0).saturating_mul(1000))
     }
 
     /// Follows the streams until all have ended.
@@ -305,12 +296,7 @@ impl<'a> Test<'a> {
             .iter()
             .map(|it| Arc::clone(&it.reported))
             .collect();
-        let (mut records, mut sockets): (Vec<StreamRecord>, Vec<DataSocket>) =
-            (Vec::new(), Vec::new());
-        for result in self.streams.drain(..).filter_map(StreamHandle::join) {
-            records.push(result.record);
-            sockets.push(result.socket);
-        }
+        let (records, sockets, _) = stream::join_all(&mut self.streams);
         let stopped = self.gate.stopped().unwrap_or_default();
         if let Some(interval) = intervals.last(&records, stopped) {
             observe(&Event::Interval(interval));

@@ -499,8 +499,10 @@ impl Server {
                 listen::Read::Partly if pending[index].deadline > now => index += 1,
                 listen::Read::Whole(cookie) => {
                     let connection = pending.remove(index);
-                    let address = connection.peer.ip();
-                    self.shared.sessions().proofs.note(address, now);
+                    if self.shared.options.answers_iperf2() {
+                        let address = connection.peer.ip();
+                        self.shared.sessions().proofs.note(address, now);
+                    }
                     self.place(Cookie::from_peer(cookie), connection);
                 }
                 listen::Read::Iperf2(caller) => {

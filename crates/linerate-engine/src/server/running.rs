@@ -8,7 +8,6 @@ use linerate_model::plan::{End, Plan};
 use linerate_model::progress::Event;
 use linerate_model::record::{
     ControlFacts, EndRecord, Kind, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION,
-    StreamRecord,
 };
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_wire::control::ServerEvent as Said;
@@ -187,12 +186,8 @@ impl<'a> Session<'a> {
             drop(self.link.machine.send_finishing(finishing));
             drop(self.link.flush());
         }
-        let (mut records, mut sockets): (Vec<StreamRecord>, Vec<_>) = (Vec::new(), Vec::new());
-        for result in running.streams.drain(..).filter_map(StreamHandle::join) {
-            records.push(result.record);
-            sockets.push(result.socket);
-            self.shares.push(result.share);
-        }
+        let (records, sockets, shares) = stream::join_all(&mut running.streams);
+        self.shares.extend(shares);
         // A write may fail while what was under way arrives.
         let target = self.target();
         if let Some(target) = &target

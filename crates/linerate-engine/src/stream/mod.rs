@@ -312,6 +312,19 @@ impl StreamHandle {
     }
 }
 
+/// Waits for all of them. What a thread that panicked had is lost with it.
+pub(crate) fn join_all(
+    streams: &mut Vec<StreamHandle>,
+) -> (Vec<StreamRecord>, Vec<DataSocket>, Vec<Share>) {
+    let (mut records, mut sockets, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+    for result in streams.drain(..).filter_map(StreamHandle::join) {
+        records.push(result.record);
+        sockets.push(result.socket);
+        shares.push(result.share);
+    }
+    (records, sockets, shares)
+}
+
 fn run(context: &StreamContext, socket: StreamSocket, stage: Option<StreamStage>) -> StreamResult {
     if let Some(cpu) = context.cpu {
         // A CPU that is not there is reported by the plan's check on the client; here it is no reason to fail.

@@ -200,7 +200,7 @@ impl Sender {
         }
     }
 
-    /// Over iperf2's wire the end of a flow is told in it.
+    /// Over iperf2's wire the last datagram of a flow says that it is the last.
     fn end_flow(
         &mut self,
         context: &StreamContext,

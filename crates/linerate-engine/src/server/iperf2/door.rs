@@ -23,7 +23,7 @@ const MOST_EARLY: usize = 4096;
 const LATEST_FIRST: i64 = 4096;
 /// New flows of one look: each takes a descriptor before it is known whether it may have one.
 const MOST_NEW: usize = 256;
-/// How often it is told that flows are turned away.
+/// How often a refusal of flows is reported.
 const TELL_EVERY: Nanos = Nanos::from_millis(1000);
 /// Bytes of the shorter head of a datagram.
 const SHORTEST: usize = 12;

@@ -9,10 +9,7 @@ use linerate_kernel::tcp;
 use linerate_kernel::{clock, socket};
 use linerate_model::plan::{Direction, End, MAX_STREAMS, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{
-    ControlFacts, Kind, Note, Outcome, Role, RunRecord, SCHEMA_VERSION, StreamRecord,
-};
-use linerate_model::tcp_info::TcpFacts;
+use linerate_model::record::{ControlFacts, Kind, Note, Outcome, Role, RunRecord, SCHEMA_VERSION};
 use linerate_model::units::Nanos;
 use linerate_wire::iperf2::Version;
 use linerate_wire::iperf2::ack::{Ack, Times};
@@ -48,10 +45,10 @@ const SILENCE: Nanos = Nanos::from_millis(10_000);
 const GAPS: u64 = 8;
 /// How long a client that listens for connections back may take to accept one.
 const CONNECT_PATIENCE: Nanos = Nanos::from_millis(5000);
-/// A report is sent again while the end of the flow comes again, until it has not come for the one, and at most for the other.
+/// A report is sent again each time the end of the flow comes again: until it has not come for the first time, and for the second at most.
 const QUIET_AFTER_REPORT: Nanos = Nanos::from_millis(300);
 const REPORT_PATIENCE: Nanos = Nanos::from_millis(3000);
-/// Reports that are sent again of a flow.
+/// How often the report of one flow is sent again at most.
 const MOST_REPORTS: u32 = 20;
 /// Less than this share of what a client said it would do means that its user stopped it.
 const STOPPED_SHARE: f64 = 0.9;
@@ -431,7 +428,7 @@ impl Session<'_> {
             pool: Arc::clone(&self.shared.pool),
             peer_extended: false,
             wide_counters: false,
-            round_trip: round_trip(&standing),
+            round_trip: sockets::longest_round_trip(standing.iter().map(|stream| &stream.socket)),
         };
         let mut running = Running::new(Arc::clone(&plan), Arc::clone(&gate), before);
         let mut opened = Vec::new();
@@ -549,13 +546,8 @@ impl Session<'_> {
             .iter()
             .map(|it| Arc::clone(&it.reported))
             .collect();
-        let (mut records, mut sockets): (Vec<StreamRecord>, Vec<DataSocket>) =
-            (Vec::new(), Vec::new());
-        for result in running.streams.drain(..).filter_map(StreamHandle::join) {
-            records.push(result.record);
-            sockets.push(result.socket);
-            self.shares.push(result.share);
-        }
+        let (records, sockets, shares) = stream::join_all(&mut running.streams);
+        self.shares.extend(shares);
         let stopped = running.gate.stopped().unwrap_or_default();
         if let Some(interval) = intervals.last(&records, stopped) {
             self.tell(Event::Interval(interval));
@@ -653,16 +645,7 @@ fn notes(opened: &Opened, plan: &Plan) -> Vec<Note> {
     }]
 }
 
-/// The longest round trip of the streams; zero where it is not known.
-fn round_trip(standing: &[Standing]) -> Nanos {
-    let trips = standing.iter().filter_map(|stream| {
-        let info = tcp::info(stream.socket.as_fd()).ok()?;
-        TcpFacts::from(&info).rtt_us
-    });
-    Nanos(trips.max().unwrap_or(0).saturating_mul(1000))
-}
-
-/// A UDP flow whose end was lost, or whose client is gone, is told from a slow one by its rate.
+/// Tells a UDP flow whose end was lost, or whose client is gone, from a slow one: by its rate.
 struct Silence {
     longest: Option<Nanos>,
     bytes: u64,
