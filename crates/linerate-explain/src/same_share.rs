@@ -11,6 +11,7 @@ use linerate_model::record::Flow;
 use linerate_model::units::BitRate;
 
 use crate::draft::Draft;
+use crate::replication::OF_THE_CONNECTION;
 
 /// The finding's id.
 pub const ID: &str = "same-share";
@@ -24,27 +25,16 @@ const HEALTHY: f64 = 0.8;
 const LEAST: f64 = 0.01;
 /// From this share of repeated segments on the path loses, and that limits.
 const LOSSY: f64 = 0.001;
-/// Verdicts that name the network, a window or a rate that somebody set.
-const EXPLAINED: [&str; 19] = [
+/// Further verdicts that name the network, a window or a rate that somebody set, beside those of a connection.
+const EXPLAINED: [&str; 8] = [
     "asymmetric",
     "bufferbloat",
-    "congested",
-    "mtu-black-hole",
-    "network-loss",
+    "disk-read",
     "no-sack",
     "path-change",
-    "path-full",
-    "policer",
     "provisioned",
-    "random-loss",
-    "rate-capped",
-    "receive-window",
-    "reordering",
-    "send-buffer",
-    "shaper",
     "slow-start",
     "small-mss",
-    "disk-read",
 ];
 
 /// One direction of a test, as far as this question needs it.
@@ -83,8 +73,8 @@ pub fn over_link(name: &str, evidence: &Evidence<'_>, findings: &[Finding]) -> V
         let mut own = findings
             .iter()
             .filter(|finding| finding.flow.is_none_or(|flow| flow == direction.flow));
-        own.next()
-            .is_none_or(|first| !EXPLAINED.contains(&first.id.as_str()))
+        let explains = |id| OF_THE_CONNECTION.contains(&id) || EXPLAINED.contains(&id);
+        own.next().is_none_or(|first| !explains(first.id.as_str()))
     };
     evidence
         .directions

@@ -33,7 +33,7 @@ const STEP: Nanos = Nanos::from_millis(1000);
 /// Clocks of the two hosts differ by less, ms.
 const CLOCKS: u64 = 60_000;
 /// What a connection's verdict may be where the connection is the limit; other verdicts are of the programs at its ends.
-const OF_THE_CONNECTION: [&str; 11] = [
+pub(crate) const OF_THE_CONNECTION: [&str; 11] = [
     "congested",
     "mtu-black-hole",
     "network-loss",

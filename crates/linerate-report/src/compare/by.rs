@@ -13,7 +13,6 @@ use serde::Serialize;
 use super::settings::{ENDS, facts_of_run};
 use super::{Difference, Side, direction, letter};
 use crate::view::RunView;
-use crate::words;
 
 /// Facts that are two views of one thing, so that one never changes without the other.
 const ONE_THING: [[&str; 2]; 1] = [["kernel", "kernel-build"]];
@@ -276,7 +275,7 @@ fn views(key: &str, groups: &[(String, Vec<&Known<'_>>)], least: f64) -> Vec<Gro
             view.directions.push(GroupDirection {
                 flow,
                 runs: rates.len(),
-                median_bps: median(rates),
+                median_bps: statistics::median(&rates),
                 effect,
             });
         }
@@ -295,17 +294,6 @@ fn rates(side: &Side<'_>, flow: Flow) -> Vec<f64> {
     let own = directions.filter(|direction| direction.flow == flow);
     own.filter_map(|direction| Some(direction.figures.goodput_bps? as f64))
         .collect()
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => None,
-        count if count % 2 == 1 => Some(values[half]),
-        _ => Some(statistics::mean(&values[half - 1..=half])),
-    }
-    .and_then(words::finite)
 }
 
 fn effect(against: &Difference, enough: bool, least: f64) -> Option<GroupEffect> {
