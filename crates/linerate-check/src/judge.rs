@@ -6,7 +6,7 @@ use linerate_model::host::{Interface, LinkCounters};
 use linerate_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Drain, LinkCheck, MountCheck, PathCheck, Room};
+use crate::settings::{LinkCheck, MountCheck, PathCheck, Room};
 
 /// Fewer files may still be made: per cent that are a warning, and that are a failure. No key changes them: a file system that runs
 /// out of inodes does so at once.
@@ -15,7 +15,7 @@ const FILES: [f64; 2] = [5.0, 1.0];
 const FAILS: f64 = 100.0;
 /// Fewer packets than this tell nothing about a rate of a millionth.
 const ENOUGH_PACKETS: u64 = 100_000;
-/// So many bad packets are told whatever the rate; a single one happens when a cable is plugged.
+/// Fewer bad packets are not reported: some come whenever a cable is plugged in.
 const FEW: u64 = 10;
 /// Exit codes of a plugin: <https://www.monitoring-plugins.org/doc/guidelines.html>, "Plugin Return Codes".
 const CODES: [State; 3] = [State::Ok, State::Warn, State::Fail];
@@ -269,15 +269,6 @@ pub const fn silence(what: &crate::settings::What) -> State {
         What::Mount(_) | What::Space(_) => State::Fail,
         What::Command(command) if command.silence_fails => State::Fail,
         _ => State::Unknown,
-    }
-}
-
-/// A drain in words: "after 2 failures in 3 runs".
-pub fn drain_words(drain: Option<Drain>) -> String {
-    match drain {
-        None => "never drains".to_owned(),
-        Some(Drain { failures: 1, of: 1 }) => "drains at once".to_owned(),
-        Some(Drain { failures, of }) => format!("drains after {failures} failures in {of} runs"),
     }
 }
 

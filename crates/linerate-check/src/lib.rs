@@ -1,4 +1,4 @@
-//! Checks of a node's health: which ones a file asks for, what their findings are worth, and what a cluster's controller is told.
+//! Checks of a node's health: which checks a file asks for, how their results are judged, and what to tell the cluster's controller.
 //!
 //! [`settings`] reads `check.toml` into [`Check`]s. A process of its own carries one out and answers with items, which
 //! [`judge`] has judged. [`memory`] keeps the states of the last runs; a check is *bad* when it failed in so many of them.

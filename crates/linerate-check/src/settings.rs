@@ -230,7 +230,7 @@ impl Default for SlurmLaw {
 pub struct Settings {
     /// Time for all of a run.
     pub deadline: Nanos,
-    /// The checks, in the order in which they are told.
+    /// The checks, in the order of the report.
     pub checks: Vec<Check>,
     /// How Slurm is dealt with.
     pub slurm: SlurmLaw,
@@ -450,9 +450,10 @@ impl Settings {
     /// # Errors
     /// The word that is neither, with the nearest that is.
     pub fn only(&mut self, asked: &[String]) -> Result<(), String> {
+        let is =
+            |check: &Check, word: &String| check.name == *word || check.what.kind().name() == word;
         for word in asked {
-            let known = |check: &Check| check.name == *word || check.what.kind().name() == word;
-            if !self.checks.iter().any(known) {
+            if !self.checks.iter().any(|check| is(check, word)) {
                 let names: Vec<&str> = self
                     .checks
                     .iter()
@@ -463,11 +464,8 @@ impl Settings {
             }
         }
         if !asked.is_empty() {
-            self.checks.retain(|check| {
-                asked
-                    .iter()
-                    .any(|word| check.name == *word || check.what.kind().name() == word)
-            });
+            self.checks
+                .retain(|check| asked.iter().any(|word| is(check, word)));
         }
         Ok(())
     }
@@ -485,7 +483,7 @@ impl Check {
             What::Path(path) => format!("path {}", path.to),
             _ => kind.name().to_owned(),
         };
-        // What does not come back by itself is told at once; a degraded array or a clock is no reason to lose a node.
+        // A file system that is read-only stays so; a clock or a changed setting is no reason to lose a node.
         let drain = match kind {
             CheckKind::ReadOnly => Some(Drain { failures: 1, of: 1 }),
             CheckKind::Clock | CheckKind::Audit => None,
