@@ -1,5 +1,5 @@
 //! Threads that move bytes and sample what the kernel says of them: the client and the server of a
-//! test, over iperf3's wire; and one that watches the connections of other programs.
+//! test, over iperf3's wire and iperf2's; and one that watches the connections of other programs.
 //!
 //! What it is not: it prints nothing and explains nothing. A test gives a
 //! [`RunRecord`](linerate_model::record::RunRecord) of raw facts; what happens meanwhile goes to an
