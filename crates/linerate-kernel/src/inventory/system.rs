@@ -393,16 +393,22 @@ fn keepers_of(root: &Root, wanted: fn(&str) -> bool) -> Vec<Keeper> {
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
         .filter_map(|pid| root.word(&format!("/proc/{pid}/comm")).ok())
         .collect();
+    // The parent of the kernel's threads is seen by who sees all processes: not in a container, and not where `/proc` is
+    // mounted with `hidepid=` (`ProtectProc=` of systemd).
+    let all = root
+        .word("/proc/2/comm")
+        .is_ok_and(|name| name == "kthreadd");
+    let running = |process: &str| match names.iter().any(|each| each == process) {
+        true => Fact::Known(true),
+        false if all => Fact::Known(false),
+        false => Fact::unknown("not all processes are to be seen"),
+    };
     KEEPERS
         .iter()
         .filter(|(name, _)| wanted(name))
         .map(|(name, process)| Keeper {
             name: (*name).to_owned(),
-            running: if names.is_empty() {
-                Fact::unknown("no process is to be seen")
-            } else {
-                Fact::Known(names.iter().any(|each| each == process))
-            },
+            running: running(process),
             told: told(root, name),
         })
         .collect()

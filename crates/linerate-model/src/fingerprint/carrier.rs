@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::host::{Channels, HostFacts, Interface};
+use crate::host::{Channels, Fact, HostFacts, Interface};
 use crate::plain_text::PlainText;
 
 use super::{Key, Subject};
@@ -136,14 +136,13 @@ fn queues(host: &HostFacts, one: &Interface) -> Vec<(Key, String)> {
         .into_iter()
         .filter_map(|(name, count)| Some((name, count?.to_string())));
     // irqbalance moves interrupts every ten seconds: that it does is what is set.
-    let balanced = host.keepers.iter().any(|keeper| {
-        keeper.name == "irqbalance" && keeper.running.known().copied().unwrap_or(false)
-    });
-    let interrupts = if balanced {
-        one.queue_interrupts()
-            .map(|_| "chosen by irqbalance".to_owned())
-    } else {
-        one.irq_cpus()
+    let keeper = host.keepers.iter().find(|one| one.name == "irqbalance");
+    let interrupts = match keeper.map(|keeper| &keeper.running) {
+        Some(Fact::Known(true)) => one
+            .queue_interrupts()
+            .map(|_| "chosen by irqbalance".to_owned()),
+        Some(Fact::Unknown { unknown }) => Err(unknown.clone()),
+        Some(Fact::Known(false)) | None => one.irq_cpus(),
     };
     let cpus = [
         ("rps-cpus", one.rps_cpus()),

@@ -439,6 +439,32 @@ mod tests {
     }
 
     #[test]
+    fn a_confined_service_has_the_fingerprint_of_its_host() {
+        let seen = |options: &[&str]| {
+            let mut host = host();
+            of(&mut host.storage.mounts)[0].options =
+                options.iter().map(|one| (*one).into()).collect();
+            host.fingerprint(None)
+        };
+        let own = seen(&["rw", "relatime", "stripe=8"]);
+        assert_eq!(own, seen(&["ro", "nosuid", "relatime", "rw", "stripe=8"]));
+        assert_ne!(own, seen(&["ro", "relatime", "stripe=8"]));
+        assert_ne!(own, seen(&["rw", "noatime", "stripe=8"]));
+    }
+
+    #[test]
+    fn where_it_is_not_known_whether_irqbalance_runs_no_interrupts_are_told() {
+        let mut host = host();
+        host.keepers.push(Keeper {
+            name: "irqbalance".to_owned(),
+            running: Fact::unknown("not all processes are to be seen"),
+            told: Fact::Known(None),
+        });
+        let key = Key::named(Subject::Queues, "irq-cpus");
+        assert_eq!(host.fingerprint(Some("eth0")).fact(&key), None);
+    }
+
+    #[test]
     fn a_kernel_s_own_driver_has_no_version_of_its_own() {
         let mut host = host();
         of(&mut eth0(&mut host).driver).version = Some("6.1.0-41-amd64".to_owned());

@@ -61,7 +61,7 @@ fn samples_of_all_tests_share_one_budget_and_the_record_says_so() {
         .map(|_| slow_test(&server, 40, 1_000_000).expect("a test"))
         .collect();
     // 80 streams at 1 ms would grow by 38 MB a second. A quarter of the memory is for samples: it is full after two
-    // seconds at the rate that is sampled at most.
+    // seconds at the rate that is sampled at most, and later on a machine that does not come to it.
     let mut most = before;
     let end = Instant::now() + Duration::from_secs(8);
     while Instant::now() < end {
@@ -80,6 +80,8 @@ fn samples_of_all_tests_share_one_budget_and_the_record_says_so() {
         most - before
     ));
     assert!(most - before < 64 << 10, "{before} KiB, then {most} KiB");
+    // Either may end first, and each has its record before its last line.
+    server.tells("test 2:", 2);
     server.tells("test 3:", 2);
     let thinned: Vec<u64> = std::fs::read_dir(folder.path())
         .unwrap()
