@@ -34,7 +34,7 @@ FILENAME == ARGV[1] { next }
 /^ +Running [^`]/ || /^ +Doc-tests / { end_binary(); binary = $0; sub(/^ +(Running )?/, "", binary) }
 /^test .* \.\.\. FAILED$/ { name = $0; sub(/^test /, "", name); sub(/ \.\.\. FAILED$/, "", name); broken[name] = 1 }
 /^---- .* stdout ----$/ { saying = $0; gsub(/^---- | stdout ----$/, "", saying); next }
-/^failures:$/ { saying = "" }
+/^failures:$/ || /^stack backtrace:$/ { saying = "" }
 saying != "" && NF && lines[saying] < 12 { lines[saying]++; said[saying] = said[saying] "\n        " substr($0, 1, 600) }
 /^test .* \.\.\. ignored/ { ignored++; text = $0; sub(/^test /, "", text); ignores[ignored] = text }
 /^test result: / {

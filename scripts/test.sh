@@ -7,11 +7,12 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-export LINERATE_SKIPS="$folder/skips" CARGO_TERM_COLOR=never CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false
+export LINERATE_SKIPS="$folder/skips" LINERATE_TURNS="$folder/turns"
+export CARGO_TERM_COLOR=never CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false
 log="$folder/log"
 # Most tests wait rather than compute.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
-touch "$LINERATE_SKIPS" "$log"
+touch "$LINERATE_SKIPS" "$LINERATE_TURNS" "$log"
 status=0
 
 step() {
@@ -45,5 +46,7 @@ if step make --no-print-directory check; then
     step make --no-print-directory seeds
     step make --no-print-directory test-vm
 fi
+echo "make test: the longest tests of the program, seconds, alone or beside others:"
+sort -rn "$LINERATE_TURNS" | head -20
 scripts/test-summary.sh "$LINERATE_SKIPS" "$log" || status=$((status > 0 ? status : 1))
 exit "$status"

@@ -230,8 +230,9 @@ fn pairs_are_added_until_the_trunk_is_full() {
             LONG,
         );
         assert_eq!(shown.expect(0).json(), told);
+        // Tests that do not begin at the same moment have the trunk alone for as long.
         assert!(
-            sums[0] < 40e6 && sums.iter().all(|sum| *sum < 60e6),
+            sums[0] < 40e6 && sums.iter().all(|sum| *sum < 1.1 * 60e6),
             "{sums:?}"
         );
         *sums.last().unwrap() > 1.1 * sums[0]
