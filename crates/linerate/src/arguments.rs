@@ -208,12 +208,9 @@ pub(crate) struct ServeArguments {
     /// The port
     #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]
     pub(crate) port: u16,
-    /// Answer iperf 2's clients as well, on this port and on their own, 5001, over TCP and UDP. Only in networks that you trust: UDP
-    /// does not prove who sends it
-    #[arg(long)]
-    pub(crate) iperf2: bool,
-    /// Another port of their own for iperf 2's clients; 0 = none [default: 5001; with -p 0 none]
-    #[arg(long, value_name = "PORT", requires = "iperf2")]
+    /// Where iperf 2's clients are answered, TCP and UDP, beside the server's own port; 0 = they are not answered at all
+    /// [default: 5001; with another -p than 5201, on that port alone]
+    #[arg(long, value_name = "PORT")]
     pub(crate) iperf2_port: Option<u16>,
     /// Listen on this address only
     #[arg(short = 'B', long, value_name = "ADDRESS")]

@@ -10,6 +10,7 @@ use linerate_engine::auth::Verifier;
 use linerate_engine::server::{Server, ServerEnd, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
+use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::record::{EndRecord, RunRecord};
 use linerate_report::view::RunView;
 use linerate_report::{record, stream, text};
@@ -47,7 +48,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         family: arguments.family(),
         bind_device: arguments.bind_dev,
         inherited: activation::sockets().into_iter().map(Arc::new).collect(),
-        iperf2: arguments.iperf2,
+        iperf2: arguments.iperf2_port != Some(0),
         iperf2_port,
         one_off: arguments.one_off,
         limits,
@@ -99,9 +100,10 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
     }
 }
 
-/// The port of iperf 2's clients. A server on any free port is one of many, which would take it from each other.
+/// The port of iperf 2's clients. A server on a port of its own choice may be one of several, which would take it from each other.
 fn iperf2_port(arguments: &ServeArguments) -> Option<u16> {
-    let default = (arguments.port != 0).then_some(iperf2::DEFAULT_PORT);
+    let usual = arguments.port == DEFAULT_PORT;
+    let default = usual.then_some(iperf2::DEFAULT_PORT);
     arguments.iperf2_port.or(default).filter(|port| *port != 0)
 }
 

@@ -51,8 +51,12 @@ impl Listeners {
         let mut listeners = Self::open_own(options)?;
         listeners.own = (listeners.tcp.len(), listeners.udp.len());
         let port = options.iperf2_port.filter(|_| options.answers_iperf2());
-        // A port that is any one is not told to anybody.
-        let Some(port) = port.filter(|port| *port != 0 && *port != options.port) else {
+        // A port that is any one is not told to anybody, and one that was passed in is there.
+        let wanted = |port: &u16| {
+            let there = |address: SocketAddr| address.port() == *port;
+            *port != 0 && *port != options.port && !listeners.addresses().into_iter().any(there)
+        };
+        let Some(port) = port.filter(wanted) else {
             return Ok(listeners);
         };
         let beside = ServerOptions {

@@ -50,10 +50,11 @@ pub use linerate_wire::frame::Unread;
 pub use options::{OwnReport, ServerOptions, ServerOutput};
 
 use congestion::AcceptedCongestion;
+use iperf2::heard::Heard;
 use iperf2::proof::Proofs;
 use limits::NO_COOKIE;
 use listen::{Listeners, Pending};
-use occupancy::Occupancy;
+use occupancy::{Occupancy, Origin};
 use place::Lent;
 pub(crate) use place::{Held, Place};
 use sctp_listen::SctpListeners;
@@ -246,8 +247,8 @@ struct Sessions {
     opening_udp: Vec<IpAddr>,
     /// Addresses that UDP may be sent to which nobody agreed upon over TCP.
     proofs: Proofs,
-    /// Tests of other addresses.
-    unproved: usize,
+    /// Where flows of an iperf2 may come from.
+    heard: Heard,
     /// When it was told last that flows of an iperf2 are turned away.
     told_of_udp: Nanos,
     counted: u64,
@@ -590,7 +591,8 @@ impl Server {
         }
         drop(sessions);
         let handle = connection.stream.try_clone().ok();
-        let taken = Place::take(&self.shared, cookie, peer, handle, EntryState::default());
+        let (origin, state) = (Origin::Proved, EntryState::default());
+        let taken = Place::take(&self.shared, cookie, peer, handle, origin, state);
         let (entry, place) = match taken {
             Ok(taken) => taken,
             Err(reason) => return self.refuse(&connection, reason),

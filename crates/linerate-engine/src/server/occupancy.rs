@@ -3,6 +3,10 @@
 //! A connection has a place among those that wait for admission until its parameters and credentials are known; then its
 //! test has a place among the tests, its streams among the streams of all tests, and what it holds in memory among what all
 //! of them hold. Pure: a caller tells it who comes and goes.
+//!
+//! A datagram says an address and proves none. Tests that begin with one have a quarter of all places, streams and memory
+//! together, whatever their addresses: they take nothing from a connection that waits, nothing of what is kept for newcomers
+//! (each forged address would be one), and nothing of the share of the address that they say.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, TcpStream};
@@ -15,6 +19,8 @@ use super::limits::ServerLimits;
 const KEPT: usize = 4;
 /// So many streams such an address may have of that.
 const FIRST_STREAMS: usize = 8;
+/// Tests whose addresses are only claimed have a quarter together.
+const CLAIMED: usize = 4;
 /// The parameters of a well-behaved client have come by then.
 const PROMPT: Nanos = Nanos::from_millis(1000);
 
@@ -45,10 +51,40 @@ pub(crate) struct Demand {
     pub(crate) spinning: usize,
 }
 
+/// How sure it is that a client is where its address says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It completed a handshake, or is this host.
+    Proved,
+    /// Its datagrams say so.
+    Claimed,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Used {
     tests: usize,
     streams: usize,
+}
+
+/// What tests of claimed addresses use.
+#[derive(Debug, Clone, Copy, Default)]
+struct Claimed {
+    /// With those that wait for admission.
+    places: usize,
+    used: Used,
+    bytes: usize,
+}
+
+impl Used {
+    fn add(&mut self, demand: Demand) {
+        self.tests += 1;
+        self.streams += demand.streams;
+    }
+
+    fn take_off(&mut self, demand: Demand) {
+        self.tests = self.tests.saturating_sub(1);
+        self.streams = self.streams.saturating_sub(demand.streams);
+    }
 }
 
 /// A connection that waits for admission.
@@ -69,6 +105,7 @@ pub(crate) struct Occupancy {
     spinning: usize,
     by_site: HashMap<Site, Used>,
     waiting: Vec<Waiting>,
+    claimed: Claimed,
 }
 
 impl Occupancy {
@@ -83,7 +120,7 @@ impl Occupancy {
         now: Nanos,
         limits: &ServerLimits,
     ) -> Result<(), &'static str> {
-        self.has_place(site, limits)?;
+        self.has_place(site, Origin::Proved, limits)?;
         // So many clients of an address may come at the same moment as it may have tests.
         let most_here = limits.waiting_per_address.max(limits.clients_per_address);
         let mut here = self.waiting.iter().filter(|one| one.site == site);
@@ -109,13 +146,33 @@ impl Occupancy {
         Ok(())
     }
 
-    fn has_place(&self, site: Site, limits: &ServerLimits) -> Result<(), &'static str> {
-        let newcomer = self.used_by(site).tests == 0;
+    /// Takes a place for a test whose address is claimed, or says why there is none. Nobody else loses one.
+    pub(crate) fn claim(&mut self, site: Site, limits: &ServerLimits) -> Result<(), &'static str> {
+        self.has_place(site, Origin::Claimed, limits)?;
+        if self.claimed.places >= (limits.clients / CLAIMED).max(1) {
+            return Err("as many tests run as may whose addresses only their datagrams say");
+        }
+        self.claimed.places += 1;
+        Ok(())
+    }
+
+    /// Gives such a place back, when its test has left.
+    pub(crate) fn give_up_claim(&mut self) {
+        self.claimed.places = self.claimed.places.saturating_sub(1);
+    }
+
+    fn has_place(
+        &self,
+        site: Site,
+        origin: Origin,
+        limits: &ServerLimits,
+    ) -> Result<(), &'static str> {
+        let newcomer = self.used_by(site).tests == 0 && origin == Origin::Proved;
         let kept = if newcomer { 0 } else { limits.clients / KEPT };
         if self.all.tests >= limits.clients - kept {
             return Err("the server runs as many tests as it allows");
         }
-        if self.used_by(site).tests >= limits.clients_per_address {
+        if origin == Origin::Proved && self.used_by(site).tests >= limits.clients_per_address {
             return Err("the server runs as many tests as it allows from this address");
         }
         Ok(())
@@ -142,13 +199,18 @@ impl Occupancy {
         number: u64,
         site: Site,
         demand: Demand,
+        origin: Origin,
         limits: &ServerLimits,
     ) -> Result<(), String> {
-        self.has_place(site, limits)?;
+        self.has_place(site, origin, limits)?;
+        if origin == Origin::Claimed {
+            self.claims(demand, limits)?;
+        }
         let here = self.used_by(site);
         let first = here.tests == 0 && demand.streams <= FIRST_STREAMS;
         // Nothing is kept from the only one there is.
-        let first = first || self.all.tests == 0;
+        let alone = self.all.tests == self.claimed.used.tests;
+        let first = (first || alone) && origin == Origin::Proved;
         let of = |all: usize| if first { all } else { all - all / KEPT };
         let most = of(limits.all_streams);
         if self.all.streams + demand.streams > most {
@@ -159,7 +221,7 @@ impl Occupancy {
             ));
         }
         let most_here = (limits.all_streams / 2).max(usize::from(limits.streams));
-        if here.streams + demand.streams > most_here {
+        if origin == Origin::Proved && here.streams + demand.streams > most_here {
             return Err(format!(
                 "{} streams requested, {} in use by this address, and at most {most_here} may be",
                 demand.streams, here.streams
@@ -179,22 +241,52 @@ impl Occupancy {
         self.stop_waiting(number);
         self.bytes += demand.bytes;
         self.spinning += demand.spinning;
-        for used in [&mut self.all, self.by_site.entry(site).or_default()] {
-            used.tests += 1;
-            used.streams += demand.streams;
+        self.all.add(demand);
+        match origin {
+            Origin::Proved => self.by_site.entry(site).or_default().add(demand),
+            Origin::Claimed => {
+                self.claimed.used.add(demand);
+                self.claimed.bytes += demand.bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether tests of claimed addresses may have so much more.
+    fn claims(&self, demand: Demand, limits: &ServerLimits) -> Result<(), String> {
+        let few = "tests whose addresses only their datagrams say have a quarter of all together";
+        let streams = (limits.all_streams / CLAIMED).max(1);
+        if self.claimed.used.streams + demand.streams > streams {
+            return Err(format!(
+                "{} streams requested, {} of {streams} in use: {few}",
+                demand.streams, self.claimed.used.streams
+            ));
+        }
+        let (bytes, most) = (self.claimed.bytes, limits.held_bytes() / CLAIMED);
+        if bytes + demand.bytes > most {
+            let of = |count: usize| Bytes(count as u64);
+            return Err(format!(
+                "it needs {}, {} of {} are in use: {few}",
+                of(demand.bytes),
+                of(bytes),
+                of(most)
+            ));
         }
         Ok(())
     }
 
     /// Gives a test's places back.
-    pub(crate) fn leave(&mut self, site: Site, demand: Demand) {
+    pub(crate) fn leave(&mut self, site: Site, demand: Demand, origin: Origin) {
         self.give_back(demand.bytes);
         self.spinning = self.spinning.saturating_sub(demand.spinning);
-        let mut here = self.used_by(site);
-        for used in [&mut self.all, &mut here] {
-            used.tests = used.tests.saturating_sub(1);
-            used.streams = used.streams.saturating_sub(demand.streams);
+        self.all.take_off(demand);
+        if origin == Origin::Claimed {
+            self.claimed.used.take_off(demand);
+            self.claimed.bytes = self.claimed.bytes.saturating_sub(demand.bytes);
+            return;
         }
+        let mut here = self.used_by(site);
+        here.take_off(demand);
         if here.tests == 0 {
             self.by_site.remove(&site);
         } else {
@@ -221,7 +313,8 @@ impl Occupancy {
 
     /// Connections that are here: they wait for admission, or run a test.
     pub(crate) fn present(&self) -> usize {
-        self.waiting.len() + self.all.tests
+        let claimed = self.claimed.places.saturating_sub(self.claimed.used.tests);
+        self.waiting.len() + claimed + self.all.tests
     }
 
     /// Tests that were admitted and have not ended.
@@ -292,15 +385,15 @@ mod tests {
             ..limits()
         };
         let mut occupancy = Occupancy::default();
-        assert!(occupancy.admit(1, site(1), streams(1), &limits).is_ok());
-        assert!(occupancy.admit(2, site(1), streams(1), &limits).is_err());
+        assert!(occupancy.admit(1, site(1), streams(1), Origin::Proved, &limits).is_ok());
+        assert!(occupancy.admit(2, site(1), streams(1), Origin::Proved, &limits).is_err());
         assert!(occupancy.wait(2, site(1), None, Nanos(0), &limits).is_err());
-        assert!(occupancy.admit(2, site(2), streams(1), &limits).is_ok());
+        assert!(occupancy.admit(2, site(2), streams(1), Origin::Proved, &limits).is_ok());
         assert!(occupancy.wait(3, site(3), None, Nanos(0), &limits).is_err());
-        occupancy.leave(site(1), streams(1));
-        assert!(occupancy.admit(1, site(1), streams(1), &limits).is_ok());
-        occupancy.leave(site(1), streams(1));
-        occupancy.leave(site(2), streams(1));
+        occupancy.leave(site(1), streams(1), Origin::Proved);
+        assert!(occupancy.admit(1, site(1), streams(1), Origin::Proved, &limits).is_ok());
+        occupancy.leave(site(1), streams(1), Origin::Proved);
+        occupancy.leave(site(2), streams(1), Origin::Proved);
         assert_eq!((occupancy.present(), occupancy.bytes), (0, 0));
         assert!(occupancy.by_site.is_empty());
     }
@@ -311,7 +404,7 @@ mod tests {
         let mut occupancy = Occupancy::default();
         let mut admit = |last, count| {
             occupancy
-                .admit(u64::from(last), site(last), streams(count), &limits)
+                .admit(u64::from(last), site(last), streams(count), Origin::Proved, &limits)
                 .is_ok()
         };
         assert!(
@@ -338,12 +431,12 @@ mod tests {
             bytes: all - all / 2,
             spinning: 0,
         };
-        assert!(occupancy.admit(1, site(1), demand, &limits).is_ok());
-        assert!(occupancy.admit(2, site(1), demand, &limits).is_err());
+        assert!(occupancy.admit(1, site(1), demand, Origin::Proved, &limits).is_ok());
+        assert!(occupancy.admit(2, site(1), demand, Origin::Proved, &limits).is_err());
         assert_eq!(occupancy.hold(all, &limits), all / 2);
         assert_eq!(occupancy.hold(1, &limits), 0);
         occupancy.give_back(all / 2);
-        occupancy.leave(site(1), demand);
+        occupancy.leave(site(1), demand, Origin::Proved);
         assert_eq!(occupancy.hold(1, &limits), 1);
     }
 
@@ -386,9 +479,60 @@ mod tests {
             spinning: 2,
             ..streams(2)
         };
-        occupancy.admit(1, site(1), demand, &limits()).unwrap();
+        occupancy.admit(1, site(1), demand, Origin::Proved, &limits()).unwrap();
         assert!(occupancy.may_spin(1, 4) && !occupancy.may_spin(2, 4));
-        occupancy.leave(site(1), demand);
+        occupancy.leave(site(1), demand, Origin::Proved);
         assert!(occupancy.may_spin(3, 4));
+    }
+
+    #[test]
+    fn forged_addresses_have_a_quarter_together_and_take_nothing_from_others() {
+        let limits = ServerLimits {
+            clients: 8,
+            ..limits()
+        };
+        let mut occupancy = Occupancy::default();
+        occupancy
+            .wait(1, site(1), None, Nanos(0), &limits)
+            .unwrap();
+        let claims = |occupancy: &mut Occupancy, last: u8, count: usize| {
+            occupancy.claim(site(last), &limits).map_err(str::to_owned)?;
+            let admitted = occupancy.admit(
+                u64::from(last),
+                site(last),
+                streams(count),
+                Origin::Claimed,
+                &limits,
+            );
+            if admitted.is_err() {
+                occupancy.give_up_claim();
+            }
+            admitted
+        };
+        assert!(claims(&mut occupancy, 2, 26).is_err(), "a quarter of 100");
+        assert!(claims(&mut occupancy, 2, 20).is_ok());
+        assert!(claims(&mut occupancy, 3, 6).is_err());
+        assert!(claims(&mut occupancy, 3, 5).is_ok());
+        assert!(claims(&mut occupancy, 4, 1).is_err(), "two places of eight");
+        assert_eq!(occupancy.waiting.len(), 1, "who waits stays");
+        assert_eq!(occupancy.present(), 3);
+        for last in 5..=9 {
+            let admitted = occupancy.admit(
+                u64::from(last),
+                site(last),
+                streams(8),
+                Origin::Proved,
+                &limits,
+            );
+            assert!(admitted.is_ok(), "{admitted:?}");
+        }
+        occupancy.leave(site(2), streams(20), Origin::Claimed);
+        occupancy.give_up_claim();
+        assert!(
+            claims(&mut occupancy, 10, 1).is_err(),
+            "the last quarter of the places is kept"
+        );
+        occupancy.leave(site(5), streams(8), Origin::Proved);
+        assert!(claims(&mut occupancy, 10, 20).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! A test's place in the server, and the memory that a test holds for a while. Each is given back when it is dropped.
 
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use linerate_kernel::event::EventFd;
@@ -9,11 +9,8 @@ use linerate_model::plan::{Pace, Plan};
 use linerate_wire::cookie::Cookie;
 
 use super::limits::ServerLimits;
-use super::occupancy::{Demand, Site};
+use super::occupancy::{Demand, Origin, Site};
 use super::{Entry, EntryState, Shared};
-
-/// One test of so many may be of an address that has not proved itself.
-const UNPROVED: usize = 4;
 
 /// A connection's place in the server: it waits for admission, then runs a test. Dropping it gives it back, however its
 /// thread ends.
@@ -24,8 +21,7 @@ pub(crate) struct Place {
     /// Counted from 1.
     pub(crate) number: u64,
     pub(super) admitted: Option<Demand>,
-    /// It is counted among those of addresses that have not proved themselves.
-    pub(super) is_unproved: bool,
+    origin: Origin,
 }
 
 impl Place {
@@ -36,6 +32,7 @@ impl Place {
         cookie: Cookie,
         peer: SocketAddr,
         connection: Option<TcpStream>,
+        origin: Origin,
         state: EntryState,
     ) -> Result<(Arc<Entry>, Self), &'static str> {
         let (limits, one_off) = (&shared.options.limits, shared.options.one_off);
@@ -45,14 +42,14 @@ impl Place {
         if one_off && sessions.counted > 0 {
             return Err("only one test was requested and it is already running");
         }
-        let now = clock::monotonic();
-        sessions
-            .occupancy
-            .wait(number, site, connection, now, limits)?;
         let Ok(news) = EventFd::new() else {
-            sessions.occupancy.stop_waiting(number);
             return Err("the server has no file descriptors left");
         };
+        let (now, occupancy) = (clock::monotonic(), &mut sessions.occupancy);
+        match origin {
+            Origin::Proved => occupancy.wait(number, site, connection, now, limits)?,
+            Origin::Claimed => occupancy.claim(site, limits)?,
+        }
         let entry = Arc::new(Entry {
             peer: address,
             news,
@@ -66,22 +63,9 @@ impl Place {
             site,
             number,
             admitted: None,
-            is_unproved: false,
+            origin,
         };
         Ok((entry, place))
-    }
-
-    /// Counts the place among those of addresses that have not proved themselves, unless this one has; or says that there are too
-    /// many: whoever writes other addresses on datagrams gets no more than these.
-    pub(super) fn takes_unproved(&mut self, address: IpAddr) -> bool {
-        let mut sessions = self.shared.sessions();
-        if sessions.proofs.holds(address, clock::monotonic()) {
-            return true;
-        }
-        let most = (self.shared.options.limits.clients / UNPROVED).max(1);
-        self.is_unproved = sessions.unproved < most;
-        sessions.unproved += usize::from(self.is_unproved);
-        self.is_unproved
     }
 
     /// Admits the test, or says what there is too little of.
@@ -98,7 +82,7 @@ impl Place {
         let demand = ServerLimits::demand(plan);
         sessions
             .occupancy
-            .admit(self.number, self.site, demand, limits)?;
+            .admit(self.number, self.site, demand, self.origin, limits)?;
         self.admitted = Some(demand);
         Ok(())
     }
@@ -108,11 +92,17 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut sessions = self.shared.sessions();
         sessions.by_cookie.remove(&self.cookie);
-        sessions.unproved -= usize::from(self.is_unproved);
+        if self.origin == Origin::Claimed {
+            sessions.occupancy.give_up_claim();
+        }
         match self.admitted {
             Some(demand) => {
-                sessions.occupancy.leave(self.site, demand);
+                sessions.occupancy.leave(self.site, demand, self.origin);
                 sessions.quiet_since = clock::monotonic();
+            }
+            // What anybody may have forged is not the one test that a server is for.
+            None if self.origin == Origin::Claimed && self.shared.options.one_off => {
+                sessions.counted = 0;
             }
             None => sessions.occupancy.stop_waiting(self.number),
         }

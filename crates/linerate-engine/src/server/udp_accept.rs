@@ -69,7 +69,7 @@ fn take(
             if !open(shared, message.data, source, local)
                 && let Some(flows) = flows
             {
-                flows.take(message.data, source, listener.port, || {
+                flows.take(shared, message.data, source, listener.port, || {
                     connected(local, source)
                 });
             }

@@ -185,6 +185,15 @@ impl Sender {
                     recorder.wait(fd, Interest::WRITE, None);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Of an address that only its datagrams showed: nobody there waits for this flow.
+                Err(error)
+                    if self.iperf2.is_some()
+                        && error.kind() == ErrorKind::ConnectionRefused
+                        && !context.active_opener =>
+                {
+                    recorder.fail("sending datagrams", &error);
+                    break;
+                }
                 Err(error) if is_passing(&error) => {
                     self.counts.send_errors += 1;
                     recorder.wait(fd, Interest::NONE, Some(now.plus(REFUSED_PAUSE)));

@@ -98,7 +98,7 @@ struct Cell<'a> {
 impl Cell<'_> {
     fn run(&self) -> (String, Vec<RunRecord>) {
         let folder = Folder::new();
-        let server = Server::linerate(&["--iperf2", "-o", folder.path().to_str().unwrap()]);
+        let server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
         let mut words = format!("-c {} -f B -P {} {}", server.at(), self.streams, self.end);
         if self.udp {
             words.push_str(" -u -b 20M");
@@ -275,7 +275,7 @@ fn our_client_agrees_with_servers_of_iperf2() {
 fn who_does_not_keep_to_the_protocol_leaves_nothing_behind() {
     let _beside = beside();
     let folder = Folder::new();
-    let mut server = Server::linerate(&["--iperf2", "-o", folder.path().to_str().unwrap()]);
+    let mut server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
     let to = ("127.0.0.1", server.port);
     let header = [
         0x40, 1, 0, 0x78, 0, 0, 0, 1, 0, 0, 0x17, 0xd4, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff,
@@ -314,7 +314,7 @@ fn who_does_not_keep_to_the_protocol_leaves_nothing_behind() {
 #[test]
 fn a_datagram_gets_no_more_than_it_brought() {
     let _beside = beside();
-    let server = Server::linerate(&["--iperf2"]);
+    let server = Server::linerate(&[]);
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.connect(("127.0.0.1", server.port)).unwrap();
     udp.set_read_timeout(Some(Duration::from_secs(1))).unwrap();

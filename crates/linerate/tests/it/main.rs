@@ -51,6 +51,8 @@ mod fleet;
 #[cfg(test)]
 mod foreign_text;
 #[cfg(test)]
+mod forged_flows;
+#[cfg(test)]
 mod gluster;
 #[cfg(test)]
 mod harness;

@@ -1,26 +1,27 @@
 //! The way in: connections and datagrams of iperf2's clients, on the accepting thread.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
 use linerate_kernel::{clock, thread};
+use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 use linerate_wire::cookie::Cookie;
-use linerate_wire::iperf2::caller::{Caller, of_datagram};
-use linerate_wire::iperf2::datagram::{Head, Layout};
+use linerate_wire::iperf2::caller::Caller;
+use linerate_wire::iperf2::datagram::Layout;
 
 use super::super::listen::Pending;
+use super::super::occupancy::Origin;
 use super::super::place::Place;
 use super::super::{Arrival, Cause, EntryState, ServerEvent, Shared};
+use super::heard::Beginning;
 use super::session::{self, Opened};
 use super::{Door, key};
 use crate::stream::iperf2::Early;
 
 /// Datagrams of a flow that are kept until it has its socket; the rest of them counts as lost.
 const MOST_EARLY: usize = 4096;
-/// A flow whose first datagram has a higher number has been going on for a while: it is no test from its beginning.
-const LATEST_FIRST: i64 = 4096;
 /// New flows of one look: each takes a descriptor before it is known whether it may have one.
 const MOST_NEW: usize = 256;
 /// How often a refusal of flows is reported.
@@ -57,6 +58,7 @@ impl NewFlows {
     /// Takes a datagram that may be iperf2's; `open` makes a socket that hears its sender alone.
     pub(in super::super) fn take(
         &mut self,
+        shared: &Shared,
         datagram: &[u8],
         source: SocketAddr,
         port: u16,
@@ -69,13 +71,26 @@ impl NewFlows {
             }
             return;
         }
-        let Some((layout, caller)) = of_datagram(datagram) else {
-            return;
-        };
-        let number = Head::decode(layout, datagram).map_or(0, |head| head.number);
-        if number > LATEST_FIRST || self.0.len() >= MOST_NEW {
+        if !shared.options.limits.allows(source.ip().to_canonical()) || self.0.len() >= MOST_NEW {
             return;
         }
+        let mut sessions = shared.sessions();
+        // A client of 2.1 that wants datagrams may send one alone.
+        let begins = if sessions.proofs.holds(source.ip(), came) {
+            Beginning::of(datagram, came)
+        } else {
+            sessions.heard.take(datagram, source, came)
+        };
+        drop(sessions);
+        let Some(Beginning {
+            layout,
+            caller,
+            early,
+            ..
+        }) = begins
+        else {
+            return;
+        };
         let Ok(socket) = open() else { return };
         let opened = Opened {
             caller,
@@ -85,7 +100,6 @@ impl NewFlows {
             read: 0,
             port,
         };
-        let early = vec![beginning(datagram, came)];
         self.0.insert(source, (opened, socket, early));
     }
 
@@ -97,7 +111,7 @@ impl NewFlows {
     }
 }
 
-fn beginning(datagram: &[u8], came: Nanos) -> Early {
+pub(super) fn beginning(datagram: &[u8], came: Nanos) -> Early {
     let mut head = [0; 16];
     let length = datagram.len().min(head.len());
     head[..length].copy_from_slice(&datagram[..length]);
@@ -108,9 +122,13 @@ fn beginning(datagram: &[u8], came: Nanos) -> Early {
     }
 }
 
+fn address_of(opened: &Opened) -> IpAddr {
+    opened.peer.ip().to_canonical()
+}
+
 /// A stream joins the test that waits for it, or begins one.
 fn come(shared: &Arc<Shared>, opened: Opened, handle: Option<TcpStream>, arrival: Arrival) {
-    let address = opened.peer.ip().to_canonical();
+    let address = address_of(&opened);
     if !shared.options.limits.allows(address) {
         return turn_away(shared, &opened, "its network is not allowed");
     }
@@ -144,14 +162,17 @@ fn begin(shared: &Arc<Shared>, opened: Opened, handle: Option<TcpStream>, arriva
         ..EntryState::default()
     };
     let cookie = Cookie::from_random(random);
-    let (entry, mut place) = match Place::take(shared, cookie, opened.peer, handle, state) {
+    // Whoever has tested over TCP may be forged as well; nobody forges this host to itself.
+    let origin = if opened.over_udp && !address_of(&opened).is_loopback() {
+        Origin::Claimed
+    } else {
+        Origin::Proved
+    };
+    let taken = Place::take(shared, cookie, opened.peer, handle, origin, state);
+    let (entry, place) = match taken {
         Ok(taken) => taken,
         Err(reason) => return turn_away(shared, &opened, reason),
     };
-    if opened.over_udp && !place.takes_unproved(opened.peer.ip()) {
-        let reason = "as many UDP tests run as may be of addresses that have not proved themselves";
-        return turn_away(shared, &opened, reason);
-    }
     let (number, peer) = (place.number, opened.peer);
     let for_thread = Arc::clone(shared);
     let spawned = std::thread::Builder::new()
@@ -170,7 +191,17 @@ fn begin(shared: &Arc<Shared>, opened: Opened, handle: Option<TcpStream>, arriva
 
 /// There is no way to tell an iperf2 why: its connection is closed, its datagrams are not answered.
 fn turn_away(shared: &Shared, opened: &Opened, reason: &str) {
-    // One line for each datagram that anybody sends would be too many.
+    tell_refusal(shared, opened, None, reason.into(), Cause::TurnedAway);
+}
+
+/// One line for each datagram that anybody sends would be too many.
+pub(super) fn tell_refusal(
+    shared: &Shared,
+    opened: &Opened,
+    test: Option<u64>,
+    reason: PlainText,
+    cause: Cause,
+) {
     if opened.over_udp {
         let (now, mut sessions) = (clock::monotonic(), shared.sessions());
         if now.since(sessions.told_of_udp) < TELL_EVERY {
@@ -179,9 +210,9 @@ fn turn_away(shared: &Shared, opened: &Opened, reason: &str) {
         sessions.told_of_udp = now;
     }
     (shared.observe)(ServerEvent::Refused {
-        test: None,
+        test,
         peer: opened.peer,
-        reason: reason.into(),
-        cause: Cause::TurnedAway,
+        reason,
+        cause,
     });
 }

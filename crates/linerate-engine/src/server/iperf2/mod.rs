@@ -5,9 +5,11 @@
 //! all tests of this server.
 //!
 //! UDP proves nothing of its sender. Over UDP this server therefore sends to an address, beside the report of a flow that is
-//! longer than it, only if that address has proved itself (`proof`).
+//! longer than it, only if that address has proved itself (`proof`), once for each proof; a single datagram begins no test
+//! (`heard`); and tests that datagrams begin have a share of their own (`super::occupancy`).
 
 pub(super) mod door;
+pub(super) mod heard;
 mod plan;
 pub(super) mod proof;
 mod session;

@@ -28,7 +28,15 @@ impl Proofs {
         self.0.insert(address, now);
     }
 
-    /// Whether UDP may be sent to an address.
+    /// Whether UDP may be sent to an address for one test. It is the last one by this proof: otherwise whoever forges the
+    /// address of a client could have it flooded as often as it liked.
+    pub(crate) fn take(&mut self, address: IpAddr, now: Nanos) -> bool {
+        let holds = self.holds(address, now);
+        self.0.remove(&address.to_canonical());
+        holds
+    }
+
+    /// Whether an address has proved itself.
     pub(crate) fn holds(&self, address: IpAddr, now: Nanos) -> bool {
         let address = address.to_canonical();
         // A packet from outside with such a source is a "martian" and dropped (RFC 1812, section 5.3.7).
@@ -59,6 +67,16 @@ mod tests {
         assert!(proofs.holds("::ffff:10.0.0.1".parse().unwrap(), Nanos(6)));
         assert!(!proofs.holds(address(1), Nanos(6).plus(LASTS)));
         assert!(!proofs.holds(address(2), Nanos(5)));
+    }
+
+    #[test]
+    fn a_proof_is_good_for_one_test() {
+        let mut proofs = Proofs::default();
+        proofs.note(address(1), Nanos(5));
+        assert!(proofs.take("::ffff:10.0.0.1".parse().unwrap(), Nanos(6)));
+        assert!(!proofs.take(address(1), Nanos(6)));
+        assert!(proofs.take("::1".parse().unwrap(), Nanos(6)));
+        assert!(proofs.take("::1".parse().unwrap(), Nanos(6)));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::super::refusal::Refusal;
 use super::super::running::{Concluded, Running, Watch, outcome};
 use super::super::{Arrival, Cause, Entry, ServerEvent, Shared};
 use super::plan::{Part, bytes_a_stream, plan};
+use super::door::tell_refusal;
 use super::{key, refusal};
 use crate::budget::Budget;
 use crate::gate::Gate;
@@ -69,7 +70,7 @@ pub(super) struct Opened {
 
 /// Runs a test to its end; it tells the observer all there is to tell.
 pub(super) fn run(shared: &Shared, entry: &Entry, place: Place, opened: Opened, first: Arrival) {
-    let (test, peer) = (place.number, opened.peer);
+    let test = place.number;
     let mut session = Session {
         shared,
         entry,
@@ -78,12 +79,7 @@ pub(super) fn run(shared: &Shared, entry: &Entry, place: Place, opened: Opened, 
         shares: Vec::new(),
     };
     if let Err(Refusal { cause, reason }) = session.serve(first) {
-        (shared.observe)(ServerEvent::Refused {
-            test: Some(test),
-            peer,
-            reason: reason.into(),
-            cause,
-        });
+        tell_refusal(shared, &session.opened, Some(test), reason.into(), cause);
     }
 }
 
@@ -197,12 +193,12 @@ impl Session<'_> {
     fn check_proof(&self) -> Result<(), Refusal> {
         let address = self.opened.peer.ip();
         let now = clock::monotonic();
-        if self.shared.sessions().proofs.holds(address, now) {
+        if self.shared.sessions().proofs.take(address, now) {
             return Ok(());
         }
         Err(refusal(
             "it wants UDP from this server, and its address has not proved that it is there; a TCP test from there \
-             (iperf -c, without -u) proves it for ten minutes",
+             (iperf -c, without -u) proves it for one test within ten minutes",
         ))
     }
 

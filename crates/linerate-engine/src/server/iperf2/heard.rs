@@ -1,0 +1,140 @@
+//! Single datagrams that look like the first of a flow.
+//!
+//! Anybody's garbage may: only a second one whose number follows makes a test of it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use linerate_model::units::Nanos;
+use linerate_wire::iperf2::caller::{Caller, of_datagram};
+use linerate_wire::iperf2::datagram::{Head, Layout};
+
+use super::door::beginning;
+use crate::stream::iperf2::Early;
+
+/// Sources that are remembered.
+const MOST: usize = 1024;
+/// A flow whose first datagram has a higher number has been going on for a while: it is no test from its beginning.
+const LATEST_FIRST: i64 = 4096;
+
+/// What the first datagrams of a flow say.
+#[derive(Debug, Clone)]
+pub(super) struct Beginning {
+    pub(super) layout: Layout,
+    pub(super) caller: Caller,
+    /// The datagrams.
+    pub(super) early: Vec<Early>,
+    /// Of the last of them.
+    number: i64,
+}
+
+impl Beginning {
+    /// What a datagram begins, if it is one that may begin a flow.
+    pub(super) fn of(datagram: &[u8], came: Nanos) -> Option<Self> {
+        let (layout, caller) = of_datagram(datagram)?;
+        let number = Head::decode(layout, datagram)?.number;
+        (number <= LATEST_FIRST).then(|| Self {
+            layout,
+            caller,
+            early: vec![beginning(datagram, came)],
+            number,
+        })
+    }
+
+    /// Whether a datagram follows: the next ones have higher numbers, and the last one's is negative.
+    fn goes_on(&self, datagram: &[u8]) -> bool {
+        Head::decode(self.layout, datagram).is_some_and(|head| {
+            let number = head.number.saturating_abs();
+            let next = self.number..=self.number.saturating_add(LATEST_FIRST);
+            head.microseconds < 1_000_000
+                && next.contains(&number)
+                && head.number != self.number
+        })
+    }
+}
+
+/// The sources that one datagram came from. Of too many the oldest is forgotten.
+#[derive(Debug, Default)]
+pub(in super::super) struct Heard(VecDeque<(SocketAddr, Beginning)>);
+
+impl Heard {
+    /// Takes a datagram, and gives what begins with it and the one before.
+    pub(super) fn take(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        came: Nanos,
+    ) -> Option<Beginning> {
+        let known = self.0.iter().position(|(other, _)| *other == source);
+        if let Some(known) = known
+            && let Some((_, mut beginning)) = self.0.remove(known)
+            && beginning.goes_on(datagram)
+        {
+            beginning.early.push(super::door::beginning(datagram, came));
+            return Some(beginning);
+        }
+        let first = Beginning::of(datagram, came)?;
+        if self.0.len() >= MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back((source, first));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    /// A datagram of iperf 2.0: a head and digits.
+    fn datagram(number: i64) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..64).map(|at| b'0' + at % 10).collect();
+        let head = Head {
+            number,
+            seconds: 1_700_000_000,
+            microseconds: 7,
+        };
+        head.encode(Layout::Bytes12, &mut bytes);
+        bytes[12..16].copy_from_slice(b"2345");
+        bytes[16..20].copy_from_slice(b"6789");
+        bytes
+    }
+
+    #[test]
+    fn two_datagrams_whose_numbers_follow_begin_a_flow() {
+        let mut heard = Heard::default();
+        let mut take = |port, number| {
+            let flow = heard.take(&datagram(number), source(port), Nanos(1));
+            flow.map(|flow| flow.early.len())
+        };
+        assert_eq!(take(1, 0), None);
+        assert_eq!(take(2, 1), None, "another source");
+        assert_eq!(take(1, 1), Some(2));
+        assert_eq!(take(2, 1), None, "the same again");
+        assert_eq!(take(2, 5), Some(2), "some between were lost");
+        assert_eq!(take(3, 0), None);
+        assert_eq!(take(3, -1), Some(2), "a flow of one datagram and its end");
+        assert_eq!(take(4, -3), None, "the end of one that is over");
+        assert_eq!(take(4, 5000), None);
+        assert_eq!(take(4, 5001), None, "one that has been going on");
+        assert_eq!(take(5, 4000), None);
+        assert_eq!(take(5, 3000), None, "which does not follow");
+    }
+
+    #[test]
+    fn garbage_begins_none_and_the_oldest_of_too_many_is_forgotten() {
+        let mut heard = Heard::default();
+        for port in 0..=u16::try_from(MOST).unwrap() {
+            assert!(heard.take(&datagram(0), source(port), Nanos(1)).is_none());
+            assert!(heard.take(&[0xff; 40], source(port), Nanos(1)).is_none());
+            assert!(heard.take(&datagram(0), source(port), Nanos(1)).is_none());
+        }
+        assert_eq!(heard.0.len(), MOST);
+        assert!(heard.take(&datagram(1), source(0), Nanos(1)).is_none());
+        assert!(heard.take(&datagram(1), source(9), Nanos(1)).is_some());
+    }
+}
