@@ -492,30 +492,53 @@ fn open_udp(plan: &Plan, remote: SocketAddr) -> std::io::Result<Vec<(StreamSocke
     for index in 0..plan.streams {
         let socket = sockets::open_udp(plan, remote, index)?;
         match plan.direction {
-            Direction::Receive => ask(&socket, &header, length)?,
             Direction::Both => back.push((StreamSocket::Udp(socket.try_clone()?), flow())),
-            Direction::Send => {}
+            Direction::Send | Direction::Receive => {}
         }
         standing.push((StreamSocket::Udp(socket), flow()));
+    }
+    if plan.direction == Direction::Receive {
+        let sockets = standing.iter().filter_map(|(socket, _)| match socket {
+            StreamSocket::Udp(socket) => Some(socket),
+            StreamSocket::Stream(_) => None,
+        });
+        ask(&sockets.collect::<Vec<_>>(), &header, length)?;
     }
     standing.append(&mut back);
     Ok(standing)
 }
 
-/// Asks a server for its datagrams until the first of them is there.
-fn ask(socket: &UdpSocket, header: &[u8], length: usize) -> std::io::Result<()> {
+/// Asks a server to send on each of these sockets, until something comes on all of them: it may begin when it knows of every flow.
+fn ask(sockets: &[&UdpSocket], header: &[u8], length: usize) -> std::io::Result<()> {
     let mut datagram = vec![0; length];
     datagram[16..16 + header.len()].copy_from_slice(header);
+    let mut silent: Vec<&UdpSocket> = sockets.to_vec();
     for _ in 0..ASKED {
-        // Always the first of the flow.
-        let _ = Head::at(1, clock::wall()).encode(Layout::Bytes16, &mut datagram);
-        socket::send(socket.as_fd(), &datagram)?;
-        let mut entries = [PollEntry::new(socket.as_fd(), Interest::READ)];
-        if poll::wait(&mut entries, Some(ASK_AGAIN))? > 0 {
-            return match socket.take_error()? {
-                Some(error) => Err(error),
-                None => Ok(()),
-            };
+        for socket in &silent {
+            // Always the first of the flow.
+            let _ = Head::at(1, clock::wall()).encode(Layout::Bytes16, &mut datagram);
+            socket::send(socket.as_fd(), &datagram)?;
+        }
+        let until = clock::monotonic().plus(ASK_AGAIN);
+        while !silent.is_empty() && clock::monotonic() < until {
+            let mut entries: Vec<PollEntry<'_>> = silent
+                .iter()
+                .map(|socket| PollEntry::new(socket.as_fd(), Interest::READ))
+                .collect();
+            let left = until.since(clock::monotonic());
+            poll::wait(&mut entries, Some(left))?;
+            let ready: Vec<bool> = entries.iter().map(|it| it.readiness().any()).collect();
+            drop(entries);
+            for (socket, _) in silent.iter().zip(&ready).filter(|(_, ready)| **ready) {
+                if let Some(error) = socket.take_error()? {
+                    return Err(error);
+                }
+            }
+            let mut ready = ready.into_iter();
+            silent.retain(|_| ready.next() != Some(true));
+        }
+        if silent.is_empty() {
+            return Ok(());
         }
     }
     Err(std::io::Error::new(

@@ -350,6 +350,20 @@ fn a_datagram_gets_no_more_than_it_brought() {
 }
 
 #[test]
+fn flows_from_a_server_are_asked_for_at_once() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let server = Server::linerate(&[]);
+    let kept = folder.path().join("record.json");
+    let words = format!("--iperf2 -u -R -P 4 -b 10M -t 1 -o {}", kept.display());
+    run(&mut server.client(&words), LONG).expect(0);
+    let records = folder.records();
+    let half = records[0].own_end().unwrap();
+    assert_eq!(half.streams.len(), 4);
+    assert!(half.streams.iter().all(|stream| stream.app_bytes > 0));
+}
+
+#[test]
 fn a_client_that_is_killed_is_a_test_that_was_stopped() {
     let _beside = beside();
     if lacks_programs("a killed client of iperf 2", &["iperf"]) {

@@ -9,7 +9,7 @@ use linerate_kernel::tcp;
 use linerate_kernel::{clock, socket};
 use linerate_model::plan::{Direction, End, MAX_STREAMS, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, Kind, Note, Outcome, Role, RunRecord, SCHEMA_VERSION};
+use linerate_model::record::{ControlFacts, EndRecord, Kind, Note, Outcome, Role, RunRecord, SCHEMA_VERSION};
 use linerate_model::units::Nanos;
 use linerate_wire::iperf2::Version;
 use linerate_wire::iperf2::ack::{Ack, Times};
@@ -60,6 +60,8 @@ pub(super) struct Opened {
     pub(super) caller: Caller,
     pub(super) over_udp: bool,
     pub(super) peer: SocketAddr,
+    /// When it came: before the test begins, which waits for all streams.
+    pub(super) came: Nanos,
     /// Of its datagrams.
     pub(super) layout: Layout,
     /// TCP: bytes that were read to know that.
@@ -556,7 +558,7 @@ impl Session<'_> {
             report_again(&sockets, &sends, &reported, self.shared);
         }
         drop(sockets);
-        let stopped_early = ended.is_ok() && was_stopped(&running.plan, &half);
+        let stopped_early = ended.is_ok() && was_stopped(&running.plan, &half, self.opened.came);
         let in_order = ended.is_ok();
         let (outcome, cause) = match outcome(ended, Ok(())) {
             (Outcome::Completed, _) if stopped_early => {
@@ -735,7 +737,7 @@ fn report_again(
 }
 
 /// A client whose user stops it ends its streams as one does that is done, only sooner than it said.
-fn was_stopped(plan: &Plan, half: &linerate_model::record::EndRecord) -> bool {
+fn was_stopped(plan: &Plan, half: &EndRecord, came: Nanos) -> bool {
     let receivers = || half.streams.iter().filter(|stream| !stream.sends);
     if receivers().next().is_none() {
         return false;
@@ -744,7 +746,7 @@ fn was_stopped(plan: &Plan, half: &linerate_model::record::EndRecord) -> bool {
         End::TimeNs(Nanos::ZERO) | End::Blocks(_) => false,
         End::TimeNs(planned) => {
             let last = receivers().filter_map(|stream| stream.last_byte_ns).max();
-            let took = last.unwrap_or_default().since(half.start_ns);
+            let took = last.unwrap_or_default().since(came);
             (took.0 as f64) < planned.0 as f64 * STOPPED_SHARE
                 && planned.since(took) > Nanos::from_millis(200)
         }
