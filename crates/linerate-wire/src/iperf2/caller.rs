@@ -166,6 +166,8 @@ pub fn of_datagram(datagram: &[u8]) -> Option<(Layout, Caller)> {
         && let Some(header) = UdpHeader::decode(behind)
         && header.first.is_plausible()
     {
+        // Its number is twice as long.
+        Head::decode(Layout::Bytes16, datagram).filter(|head| head.number >= 0)?;
         return Some((Layout::Bytes16, Caller::of_udp(&header)));
     }
     // Payload that shows where the head ends.

@@ -108,6 +108,20 @@ fn datagrams_of_real_clients_are_told_apart() {
 }
 
 #[test]
+fn a_wide_number_below_0_begins_no_flow() {
+    let mut wide = 0;
+    for (name, mut bytes) in all(".datagram.bin") {
+        if caller::of_datagram(&bytes).unwrap().0 == Layout::Bytes16 {
+            // The upper half of the number.
+            bytes[12] |= 0x80;
+            assert_eq!(caller::of_datagram(&bytes), None, "{name}");
+            wide += 1;
+        }
+    }
+    assert!(wide > 0);
+}
+
+#[test]
 fn last_datagrams_begin_no_flow_and_tell_how_many_there_were() {
     for (name, bytes) in all(".last.bin") {
         assert_eq!(caller::of_datagram(&bytes), None, "{name}");
