@@ -385,13 +385,29 @@ mod tests {
             ..limits()
         };
         let mut occupancy = Occupancy::default();
-        assert!(occupancy.admit(1, site(1), streams(1), Origin::Proved, &limits).is_ok());
-        assert!(occupancy.admit(2, site(1), streams(1), Origin::Proved, &limits).is_err());
+        assert!(
+            occupancy
+                .admit(1, site(1), streams(1), Origin::Proved, &limits)
+                .is_ok()
+        );
+        assert!(
+            occupancy
+                .admit(2, site(1), streams(1), Origin::Proved, &limits)
+                .is_err()
+        );
         assert!(occupancy.wait(2, site(1), None, Nanos(0), &limits).is_err());
-        assert!(occupancy.admit(2, site(2), streams(1), Origin::Proved, &limits).is_ok());
+        assert!(
+            occupancy
+                .admit(2, site(2), streams(1), Origin::Proved, &limits)
+                .is_ok()
+        );
         assert!(occupancy.wait(3, site(3), None, Nanos(0), &limits).is_err());
         occupancy.leave(site(1), streams(1), Origin::Proved);
-        assert!(occupancy.admit(1, site(1), streams(1), Origin::Proved, &limits).is_ok());
+        assert!(
+            occupancy
+                .admit(1, site(1), streams(1), Origin::Proved, &limits)
+                .is_ok()
+        );
         occupancy.leave(site(1), streams(1), Origin::Proved);
         occupancy.leave(site(2), streams(1), Origin::Proved);
         assert_eq!((occupancy.present(), occupancy.bytes), (0, 0));
@@ -404,7 +420,13 @@ mod tests {
         let mut occupancy = Occupancy::default();
         let mut admit = |last, count| {
             occupancy
-                .admit(u64::from(last), site(last), streams(count), Origin::Proved, &limits)
+                .admit(
+                    u64::from(last),
+                    site(last),
+                    streams(count),
+                    Origin::Proved,
+                    &limits,
+                )
                 .is_ok()
         };
         assert!(
@@ -431,8 +453,16 @@ mod tests {
             bytes: all - all / 2,
             spinning: 0,
         };
-        assert!(occupancy.admit(1, site(1), demand, Origin::Proved, &limits).is_ok());
-        assert!(occupancy.admit(2, site(1), demand, Origin::Proved, &limits).is_err());
+        assert!(
+            occupancy
+                .admit(1, site(1), demand, Origin::Proved, &limits)
+                .is_ok()
+        );
+        assert!(
+            occupancy
+                .admit(2, site(1), demand, Origin::Proved, &limits)
+                .is_err()
+        );
         assert_eq!(occupancy.hold(all, &limits), all / 2);
         assert_eq!(occupancy.hold(1, &limits), 0);
         occupancy.give_back(all / 2);
@@ -479,7 +509,9 @@ mod tests {
             spinning: 2,
             ..streams(2)
         };
-        occupancy.admit(1, site(1), demand, Origin::Proved, &limits()).unwrap();
+        occupancy
+            .admit(1, site(1), demand, Origin::Proved, &limits())
+            .unwrap();
         assert!(occupancy.may_spin(1, 4) && !occupancy.may_spin(2, 4));
         occupancy.leave(site(1), demand, Origin::Proved);
         assert!(occupancy.may_spin(3, 4));
@@ -492,11 +524,11 @@ mod tests {
             ..limits()
         };
         let mut occupancy = Occupancy::default();
-        occupancy
-            .wait(1, site(1), None, Nanos(0), &limits)
-            .unwrap();
+        occupancy.wait(1, site(1), None, Nanos(0), &limits).unwrap();
         let claims = |occupancy: &mut Occupancy, last: u8, count: usize| {
-            occupancy.claim(site(last), &limits).map_err(str::to_owned)?;
+            occupancy
+                .claim(site(last), &limits)
+                .map_err(str::to_owned)?;
             let admitted = occupancy.admit(
                 u64::from(last),
                 site(last),

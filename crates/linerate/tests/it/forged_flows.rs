@@ -5,8 +5,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::harness::hosts::Host;
-use crate::harness::{Folder, LONG, Server, beside, lacks_programs, run, start, wait_until};
+use crate::harness::{Folder, Host, LONG, Server, beside, lacks_programs, run, start, wait_until};
 
 const SERVER: &str = "10.9.0.1";
 
@@ -77,7 +76,11 @@ fn forged_flows_have_a_quarter_of_the_places_and_others_test_beside_them() {
         run(&mut host.linerate(&words), LONG).expect(0);
     }
     let done = attack.wait(LONG).expect(0);
-    assert!(done.out.trim().parse::<u32>().unwrap() >= 200, "{}", done.out);
+    assert!(
+        done.out.trim().parse::<u32>().unwrap() >= 200,
+        "{}",
+        done.out
+    );
     // A silent flow is a test for ten seconds, which none of these had when the first of them were taken.
     let out = server.process.out();
     let most = out.matches(": from 10.9.").count();
@@ -99,7 +102,11 @@ fn one_datagram_of_an_address_is_no_test_nor_the_one_that_a_server_is_for() {
     // This one's address has not proved itself, and it wants datagrams.
     run(&mut iperf(&host, &server, "-B 10.9.0.7 -u -R -t 0.5"), LONG);
     server.tells("has not proved", 1);
-    let done = run(&mut iperf(&host, &server, "-B 10.9.0.7 -u -b 10M -t 1"), LONG).expect(0);
+    let done = run(
+        &mut iperf(&host, &server, "-B 10.9.0.7 -u -b 10M -t 1"),
+        LONG,
+    )
+    .expect(0);
     assert!(done.out.contains("Server Report"), "{}", done.out);
     let done = server.ends().expect(0);
     assert_eq!(done.out.matches(": from 10.9.").count(), 1, "{}", done.out);

@@ -46,9 +46,7 @@ impl Beginning {
         Head::decode(self.layout, datagram).is_some_and(|head| {
             let number = head.number.saturating_abs();
             let next = self.number..=self.number.saturating_add(LATEST_FIRST);
-            head.microseconds < 1_000_000
-                && next.contains(&number)
-                && head.number != self.number
+            head.microseconds < 1_000_000 && next.contains(&number) && head.number != self.number
         })
     }
 }

@@ -9,7 +9,9 @@ use linerate_kernel::tcp;
 use linerate_kernel::{clock, socket};
 use linerate_model::plan::{Direction, End, MAX_STREAMS, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, EndRecord, Kind, Note, Outcome, Role, RunRecord, SCHEMA_VERSION};
+use linerate_model::record::{
+    ControlFacts, EndRecord, Kind, Note, Outcome, Role, RunRecord, SCHEMA_VERSION,
+};
 use linerate_model::units::Nanos;
 use linerate_wire::iperf2::Version;
 use linerate_wire::iperf2::ack::{Ack, Times};
@@ -22,8 +24,8 @@ use super::super::place::Place;
 use super::super::refusal::Refusal;
 use super::super::running::{Concluded, Running, Watch, outcome};
 use super::super::{Arrival, Cause, Entry, ServerEvent, Shared};
-use super::plan::{Part, bytes_a_stream, plan};
 use super::door::tell_refusal;
+use super::plan::{Part, bytes_a_stream, plan};
 use super::{key, refusal};
 use crate::budget::Budget;
 use crate::gate::Gate;
