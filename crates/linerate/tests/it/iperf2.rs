@@ -370,12 +370,7 @@ fn a_client_that_is_killed_is_a_test_that_was_stopped() {
         return;
     }
     let folder = Folder::new();
-    let server = Server::linerate(&[
-        "--iperf2",
-        "-o",
-        folder.path().to_str().unwrap(),
-        "--json-stream",
-    ]);
+    let server = Server::linerate(&["-o", folder.path().to_str().unwrap(), "--json-stream"]);
     let words = format!("-c {} -t 60", server.at());
     let mut client = start(Command::new("iperf").args(words.split_whitespace()));
     assert!(wait_until(Duration::from_secs(20), || server

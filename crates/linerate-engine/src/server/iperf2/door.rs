@@ -14,7 +14,7 @@ use linerate_wire::iperf2::datagram::Layout;
 use super::super::listen::Pending;
 use super::super::occupancy::Origin;
 use super::super::place::Place;
-use super::super::{Arrival, Cause, EntryState, ServerEvent, Shared};
+use super::super::{Arrival, Cause, Entry, EntryState, ServerEvent, Shared};
 use super::heard::Beginning;
 use super::session::{self, Opened};
 use super::{Door, key};
@@ -26,6 +26,9 @@ const MOST_EARLY: usize = 4096;
 const MOST_NEW: usize = 256;
 /// How often a refusal of flows is reported.
 const TELL_EVERY: Nanos = Nanos::from_millis(1000);
+/// Why a client gets no datagrams.
+pub(super) const UNPROVED: &str = "it wants UDP from this server, and its address has not proved that it is there; a TCP test from \
+                                   there (iperf -c, without -u) proves it for one test within ten minutes";
 /// Bytes of the shorter head of a datagram.
 const SHORTEST: usize = 12;
 
@@ -76,23 +79,16 @@ impl NewFlows {
             return;
         }
         let mut sessions = shared.sessions();
-        // A client of 2.1 that wants datagrams may send one alone.
-        let begins = if sessions.proofs.holds(source.ip(), came) {
-            Beginning::of(datagram, came)
-        } else {
-            sessions.heard.take(datagram, source, came)
+        let proved = sessions.proofs.holds(source.ip(), came);
+        // A client that wants to be sent datagrams sends one alone.
+        let begins = match Beginning::of(datagram, came) {
+            Some(first) if proved || first.asks() => Some(first),
+            _ => sessions.heard.take(datagram, source, came),
         };
         drop(sessions);
-        let Some(Beginning {
-            layout,
-            caller,
-            early,
-            ..
-        }) = begins
-        else {
-            return;
-        };
-        let Ok(socket) = open() else { return };
+        let Some(begins) = begins else { return };
+        let asks = begins.asks();
+        let (caller, layout, early) = (begins.caller, begins.layout, begins.early);
         let opened = Opened {
             caller,
             over_udp: true,
@@ -102,6 +98,11 @@ impl NewFlows {
             read: 0,
             port,
         };
+        // The first flow of a test has used its proof up.
+        if asks && !proved && !is_awaited(shared, &opened) {
+            return turn_away(shared, &opened, UNPROVED);
+        }
+        let Ok(socket) = open() else { return };
         self.0.insert(source, (opened, socket, early));
     }
 
@@ -122,6 +123,19 @@ pub(super) fn beginning(datagram: &[u8], came: Nanos) -> Early {
         bytes: datagram.len(),
         came,
     }
+}
+
+/// Whether a test waits for this flow.
+fn is_awaited(shared: &Shared, opened: &Opened) -> bool {
+    let address = address_of(opened);
+    let fits = |entry: &Entry| {
+        let state = entry.lock();
+        let door = state.iperf2.as_ref();
+        door.is_some_and(|door| door.fits(&opened.caller, opened.over_udp))
+    };
+    let sessions = shared.sessions();
+    let mut here = sessions.by_cookie.values().filter(|it| it.peer == address);
+    here.any(|entry| fits(entry))
 }
 
 fn address_of(opened: &Opened) -> IpAddr {

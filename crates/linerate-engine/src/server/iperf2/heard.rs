@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use linerate_model::units::Nanos;
-use linerate_wire::iperf2::caller::{Caller, of_datagram};
+use linerate_wire::iperf2::caller::{Caller, Way, of_datagram};
 use linerate_wire::iperf2::datagram::{Head, Layout};
 
 use super::door::beginning;
@@ -39,6 +39,11 @@ impl Beginning {
             early: vec![beginning(datagram, came)],
             number,
         })
+    }
+
+    /// Whether it asks to be sent datagrams, and brings none.
+    pub(super) fn asks(&self) -> bool {
+        self.caller.way == Way::ToClient
     }
 
     /// Whether a datagram follows: the next ones have higher numbers, and the last one's is negative.

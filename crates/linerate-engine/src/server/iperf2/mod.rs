@@ -29,9 +29,14 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    /// Whether a stream belongs here.
+    fn fits(&self, caller: &Caller, over_udp: bool) -> bool {
+        self.expected > 0 && self.over_udp == over_udp && self.caller == key(caller)
+    }
+
     /// Takes a stream in, if it belongs here.
     fn admits(&mut self, caller: &Caller, over_udp: bool) -> bool {
-        let fits = self.expected > 0 && self.over_udp == over_udp && self.caller == key(caller);
+        let fits = self.fits(caller, over_udp);
         self.expected -= u16::from(fits);
         fits
     }

@@ -24,7 +24,7 @@ use super::super::place::Place;
 use super::super::refusal::Refusal;
 use super::super::running::{Concluded, Running, Watch, outcome};
 use super::super::{Arrival, Cause, Entry, ServerEvent, Shared};
-use super::door::tell_refusal;
+use super::door::{UNPROVED, tell_refusal};
 use super::plan::{Part, bytes_a_stream, plan};
 use super::{key, refusal};
 use crate::budget::Budget;
@@ -200,10 +200,7 @@ impl Session<'_> {
         if self.shared.sessions().proofs.take(address, now) {
             return Ok(());
         }
-        Err(refusal(
-            "it wants UDP from this server, and its address has not proved that it is there; a TCP test from there \
-             (iperf -c, without -u) proves it for one test within ten minutes",
-        ))
+        Err(refusal(UNPROVED))
     }
 
     /// Waits for the other streams of the test: for all of them, but not for long.
