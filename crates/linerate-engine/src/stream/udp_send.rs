@@ -294,8 +294,6 @@ fn refuses_segmentation(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(5 | 22 | 90))
 }
 
-/// What an ICMP message or a full queue tells, and the next send may no longer meet:
-/// `ECONNREFUSED`, `EHOSTUNREACH`, `ENETUNREACH`, `ENETDOWN`, `ENOBUFS`, `EPERM` (a firewall).
 /// Whether nobody waits for a flow that was asked for: its client has ended by its own clock, or its address was forged.
 fn is_left(context: &StreamContext, error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionRefused && !context.active_opener
@@ -308,6 +306,8 @@ fn is_early(context: &StreamContext, now: Nanos) -> bool {
     end.is_some_and(|end| end.since(now) > CLOCKS_APART)
 }
 
+/// What an ICMP message or a full queue tells, and the next send may no longer meet:
+/// `ECONNREFUSED`, `EHOSTUNREACH`, `ENETUNREACH`, `ENETDOWN`, `ENOBUFS`, `EPERM` (a firewall).
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(1 | 100 | 101 | 105 | 111 | 113))
 }
