@@ -52,11 +52,11 @@ impl Listeners {
         listeners.own = (listeners.tcp.len(), listeners.udp.len());
         let port = options.iperf2_port.filter(|_| options.answers_iperf2());
         // A port that is any one is not told to anybody, and one that was passed in is there.
-        let wanted = |port: &u16| {
+        let is_other = |port: &u16| {
             let there = |address: SocketAddr| address.port() == *port;
             *port != 0 && *port != options.port && !listeners.addresses().into_iter().any(there)
         };
-        let Some(port) = port.filter(wanted) else {
+        let Some(port) = port.filter(is_other) else {
             return Ok(listeners);
         };
         let beside = ServerOptions {
@@ -64,7 +64,7 @@ impl Listeners {
             inherited: Vec::new(),
             ..options.clone()
         };
-        match Self::open_all(&beside) {
+        match is_free(&beside).and_then(|()| Self::open_all(&beside)) {
             Ok(more) => {
                 listeners.tcp.extend(more.tcp);
                 listeners.udp.extend(more.udp);
@@ -187,6 +187,28 @@ impl Listeners {
     pub(super) fn take_iperf2_failure(&mut self) -> Option<EngineError> {
         self.without_iperf2.take()
     }
+}
+
+/// Whether nobody has the port over UDP: to bind with `SO_REUSEADDR`, as listeners do whose streams share their port, is granted beside
+/// a socket that has it too, which would lose its datagrams to ours.
+fn is_free(options: &ServerOptions) -> Result<(), EngineError> {
+    for address in wanted(options) {
+        let domain = Domain::for_address(SocketAddr::new(address, options.port));
+        let bind = || {
+            let socket = Socket::new(domain, Type::DGRAM, None)?;
+            if address.is_ipv6() {
+                socket.set_only_v6(true)?;
+            }
+            socket.bind(&SockAddr::from(SocketAddr::new(address, options.port)))
+        };
+        match bind() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                return Err(cannot_listen(address, options.port, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn local_addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {

@@ -236,6 +236,8 @@ pub(crate) struct Shared {
     pub(crate) credentials: Mutex<()>,
     pub(crate) terminate: EventFd,
     sessions: Mutex<Sessions>,
+    /// Where flows of an iperf2 may come from.
+    heard: Mutex<Heard>,
     left: EventFd,
 }
 
@@ -247,8 +249,6 @@ struct Sessions {
     opening_udp: Vec<IpAddr>,
     /// Addresses that UDP may be sent to which nobody agreed upon over TCP.
     proofs: Proofs,
-    /// Where flows of an iperf2 may come from.
-    heard: Heard,
     /// When it was told last that flows of an iperf2 are turned away.
     told_of_udp: Nanos,
     counted: u64,
@@ -259,6 +259,10 @@ struct Sessions {
 impl Shared {
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the turn to open UDP streams without a token from an address. False = another client has it.
@@ -332,6 +336,7 @@ impl Server {
             congestion,
             terminate: event()?,
             sessions: Mutex::new(Sessions::default()),
+            heard: Mutex::default(),
             left: event()?,
         };
         Ok(Self {

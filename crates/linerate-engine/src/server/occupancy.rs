@@ -21,6 +21,9 @@ const KEPT: usize = 4;
 const FIRST_STREAMS: usize = 8;
 /// Tests whose addresses are only claimed have a quarter together.
 const CLAIMED: usize = 4;
+/// So often one of them may begin, and so many at once after a while without any: each has threads, a line and a record.
+const CLAIM_EVERY: Nanos = Nanos::from_millis(250);
+const CLAIMS_AT_ONCE: u64 = 16;
 /// The parameters of a well-behaved client have come by then.
 const PROMPT: Nanos = Nanos::from_millis(1000);
 
@@ -73,6 +76,8 @@ struct Claimed {
     places: usize,
     used: Used,
     bytes: usize,
+    /// When the next one would be due that keeps to its turn.
+    next: Nanos,
 }
 
 impl Used {
@@ -147,11 +152,22 @@ impl Occupancy {
     }
 
     /// Takes a place for a test whose address is claimed, or says why there is none. Nobody else loses one.
-    pub(crate) fn claim(&mut self, site: Site, limits: &ServerLimits) -> Result<(), &'static str> {
+    pub(crate) fn claim(
+        &mut self,
+        site: Site,
+        now: Nanos,
+        limits: &ServerLimits,
+    ) -> Result<(), &'static str> {
         self.has_place(site, Origin::Claimed, limits)?;
-        if self.claimed.places >= (limits.clients / CLAIMED).max(1) {
+        if self.claimed.places >= limits.clients / CLAIMED {
             return Err("as many tests run as may whose addresses only their datagrams say");
         }
+        let earliest = now.since(Nanos(CLAIM_EVERY.0 * (CLAIMS_AT_ONCE - 1)));
+        let next = self.claimed.next.max(earliest);
+        if next > now {
+            return Err("tests whose addresses only their datagrams say began a moment ago");
+        }
+        self.claimed.next = next.plus(CLAIM_EVERY);
         self.claimed.places += 1;
         Ok(())
     }
@@ -518,6 +534,37 @@ mod tests {
     }
 
     #[test]
+    fn forged_addresses_begin_four_tests_a_second() {
+        let mut occupancy = Occupancy::default();
+        let limits = ServerLimits::default();
+        let mut begun = |from: u64, to: u64| {
+            let times = (from..to).step_by(10).map(Nanos::from_millis);
+            times
+                .filter(|now| {
+                    let claimed = occupancy.claim(site(1), *now, &limits).is_ok();
+                    occupancy.give_up_claim();
+                    claimed
+                })
+                .count()
+        };
+        let first = begun(60_000, 70_000);
+        assert!((55..=56).contains(&first), "16 at once and 40: {first}");
+        let then = begun(70_000, 80_000);
+        assert!((39..=40).contains(&then), "{then}");
+    }
+
+    #[test]
+    fn a_server_of_few_tests_keeps_them_for_those_who_are_proved() {
+        let mut occupancy = Occupancy::default();
+        let few = ServerLimits {
+            clients: 3,
+            ..limits()
+        };
+        let now = Nanos::from_millis(60_000);
+        assert!(occupancy.claim(site(1), now, &few).is_err());
+    }
+
+    #[test]
     fn forged_addresses_have_a_quarter_together_and_take_nothing_from_others() {
         let limits = ServerLimits {
             clients: 8,
@@ -527,7 +574,7 @@ mod tests {
         occupancy.wait(1, site(1), None, Nanos(0), &limits).unwrap();
         let claims = |occupancy: &mut Occupancy, last: u8, count: usize| {
             occupancy
-                .claim(site(last), &limits)
+                .claim(site(last), Nanos::from_millis(60_000), &limits)
                 .map_err(str::to_owned)?;
             let admitted = occupancy.admit(
                 u64::from(last),

@@ -42,13 +42,18 @@ impl Place {
         if one_off && sessions.counted > 0 {
             return Err("only one test was requested and it is already running");
         }
+        if one_off && origin == Origin::Claimed {
+            return Err(
+                "a server for one test (-1) takes none whose address only its datagrams say: two forged ones would use it up",
+            );
+        }
         let Ok(news) = EventFd::new() else {
             return Err("the server has no file descriptors left");
         };
         let (now, occupancy) = (clock::monotonic(), &mut sessions.occupancy);
         match origin {
             Origin::Proved => occupancy.wait(number, site, connection, now, limits)?,
-            Origin::Claimed => occupancy.claim(site, limits)?,
+            Origin::Claimed => occupancy.claim(site, now, limits)?,
         }
         let entry = Arc::new(Entry {
             peer: address,
@@ -99,10 +104,6 @@ impl Drop for Place {
             Some(demand) => {
                 sessions.occupancy.leave(self.site, demand, self.origin);
                 sessions.quiet_since = clock::monotonic();
-            }
-            // What anybody may have forged is not the one test that a server is for.
-            None if self.origin == Origin::Claimed && self.shared.options.one_off => {
-                sessions.counted = 0;
             }
             None => sessions.occupancy.stop_waiting(self.number),
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket};
+use linerate_model::record::Flow as RecordFlow;
 use linerate_model::units::Nanos;
 use linerate_wire::iperf2::datagram::{Head, Layout};
 use linerate_wire::iperf2::report::{Form, Report};
@@ -20,6 +21,8 @@ const END_AGAIN_2_0: Nanos = Nanos::from_millis(250);
 const END_PATIENCE: Nanos = Nanos::from_millis(2000);
 /// So many of them where nobody answers.
 const ENDS_UNANSWERED: usize = 3;
+/// A client that began when its first flow came ends so much earlier at most.
+const CLOCKS_APART: Nanos = Nanos::from_millis(3500);
 /// The longest report is one of 128 bytes; 2.0.5's server sends a whole datagram back.
 const LONGEST_REPORT: usize = 2048;
 
@@ -156,6 +159,30 @@ pub(super) fn end(
         }
     }
     is_out && counts
+}
+
+/// Whether an error says that nobody waits for the flows that a server was asked for: the client has ended by its own clock, or
+/// its address was forged. `ECONNREFUSED` is a host's answer, `EHOSTUNREACH` a firewall's (RFC 1122, section 4.2.3.9).
+pub(super) fn is_left(context: &StreamContext, error: &io::Error) -> bool {
+    let is_server = context.sends == (context.flow == RecordFlow::ServerToClient);
+    is_server && context.iperf2.is_some() && matches!(error.raw_os_error(), Some(111 | 113))
+}
+
+/// Ends the whole test that was left: a host says so once a second for all of its flows together.
+pub(super) fn leave(
+    context: &StreamContext,
+    recorder: &mut Recorder<'_>,
+    error: &io::Error,
+    now: Nanos,
+) {
+    let start = context.gate.started();
+    let end = start.and_then(|start| context.plan.ends_at(start));
+    if end.is_some_and(|end| end.since(now) > CLOCKS_APART) {
+        recorder.fail("sending datagrams to who asked for them", error);
+        context.gate.cut();
+    } else {
+        context.gate.close();
+    }
 }
 
 /// Waits for the receiver's report.

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, udp};
-use linerate_model::plan::End;
+use linerate_model::plan::{Direction, End};
 use linerate_model::progress::UdpInterval;
 use linerate_model::record::UdpCounts;
 use linerate_model::units::Nanos;
@@ -16,7 +16,7 @@ use linerate_wire::jitter::{Jitter, Transit};
 use linerate_wire::sequence::SequenceTracker;
 use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER};
 
-use super::iperf2::Flow;
+use super::iperf2::{self, Flow};
 use super::recorder::{Recorder, UdpSample};
 use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult};
 
@@ -187,6 +187,13 @@ impl Receiver {
                     }
                     let soon = drain.map(|_| now.plus(Nanos::from_millis(5)));
                     recorder.wait(fd, Interest::READ, soon);
+                }
+                // The sender over the same socket hears of it here, or not at all.
+                Err(error)
+                    if context.plan.direction == Direction::Both
+                        && iperf2::is_left(context, &error) =>
+                {
+                    iperf2::leave(context, recorder, &error, now);
                 }
                 // A refusal is the echo of something that we sent, a signal is none of ours.
                 Err(error)

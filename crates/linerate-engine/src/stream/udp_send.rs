@@ -37,8 +37,6 @@ const BEHIND: Nanos = Nanos(500_000);
 const LONGEST_SPIN: Nanos = Nanos(200_000);
 /// Over iperf2's wire the first datagram goes so long before the others.
 const FIRST_ALONE: Nanos = Nanos::from_millis(20);
-/// A client of iperf2 that began before the server ends so much earlier at most.
-const CLOCKS_APART: Nanos = Nanos::from_millis(500);
 /// Pause after the kernel refused to send: the reason rarely goes in microseconds.
 const REFUSED_PAUSE: Nanos = Nanos::from_millis(1);
 
@@ -187,10 +185,8 @@ impl Sender {
                     recorder.wait(fd, Interest::WRITE, None);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if self.iperf2.is_some() && is_left(context, &error) => {
-                    if is_early(context, now) {
-                        recorder.fail("sending datagrams to who asked for them", &error);
-                    }
+                Err(error) if iperf2::is_left(context, &error) => {
+                    iperf2::leave(context, recorder, &error, now);
                     break;
                 }
                 Err(error) if is_passing(&error) => {
@@ -292,18 +288,6 @@ fn spin(context: &StreamContext, until: Nanos) {
 /// `EIO` (no checksum offload), `EINVAL` and `EMSGSIZE` (a segment longer than the MTU).
 fn refuses_segmentation(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(5 | 22 | 90))
-}
-
-/// Whether nobody waits for a flow that was asked for: its client has ended by its own clock, or its address was forged.
-fn is_left(context: &StreamContext, error: &io::Error) -> bool {
-    error.kind() == ErrorKind::ConnectionRefused && !context.active_opener
-}
-
-/// Whether a client's clock cannot have ended the test yet.
-fn is_early(context: &StreamContext, now: Nanos) -> bool {
-    let start = context.gate.started();
-    let end = start.and_then(|start| context.plan.ends_at(start));
-    end.is_some_and(|end| end.since(now) > CLOCKS_APART)
 }
 
 /// What an ICMP message or a full queue tells, and the next send may no longer meet:

@@ -449,6 +449,8 @@ mod tests {
         let own = seen(&["rw", "relatime", "stripe=8"]);
         assert_eq!(own, seen(&["ro", "nosuid", "relatime", "rw", "stripe=8"]));
         assert_ne!(own, seen(&["ro", "relatime", "stripe=8"]));
+        let by_an_error = seen(&["rw", "relatime", "ro", "stripe=8"]);
+        assert_ne!(own, by_an_error);
         assert_ne!(own, seen(&["rw", "noatime", "stripe=8"]));
     }
 

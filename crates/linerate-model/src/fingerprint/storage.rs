@@ -27,11 +27,12 @@ pub(super) fn facts(host: &HostFacts) -> impl Iterator<Item = (Key, PlainText)> 
 const PROTECTION: [&str; 4] = ["nodev", "noexec", "nosuid", "nosymfollow"];
 
 /// The options that bear on speed, in the alphabet's order. Of a file system that can be written, seen from where only
-/// reading is allowed (`ProtectSystem=`), both `ro` and `rw` are known: the second is the file system's.
+/// reading is allowed (`ProtectSystem=`), the place's `ro` comes before the file system's `rw`.
 fn options(mount: &Mount) -> String {
-    let writable = mount.options.iter().any(|one| &**one == "rw");
+    let at = |option: &str| mount.options.iter().position(|one| **one == *option);
+    let seen_read_only = at("ro").is_some_and(|ro| at("rw").is_some_and(|rw| ro < rw));
     let kept = mount.options.iter().map(|one| &**one);
-    let kept = kept.filter(|one| !PROTECTION.contains(one) && !(writable && *one == "ro"));
+    let kept = kept.filter(|one| !PROTECTION.contains(one) && !(seen_read_only && *one == "ro"));
     let kept: BTreeSet<&str> = kept.collect();
     kept.into_iter().collect::<Vec<_>>().join(",")
 }

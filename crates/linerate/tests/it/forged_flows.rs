@@ -60,9 +60,9 @@ fn iperf(host: &Host, server: &Server, words: &str) -> Command {
 
 /// An iperf 2 asks several times, and is told of once a second.
 #[track_caller]
-fn refuses(server: &Server) {
-    let told = || server.process.out().contains("has not proved");
-    assert!(wait_until(Duration::from_secs(20), told));
+fn says(server: &Server, what: &str) {
+    let told = || server.process.out().contains(what);
+    assert!(wait_until(Duration::from_secs(20), told), "no '{what}'");
 }
 
 fn accepted(server: &Server) -> usize {
@@ -100,27 +100,42 @@ fn forged_flows_have_a_quarter_of_the_places_and_others_test_beside_them() {
 }
 
 #[test]
-fn one_datagram_of_an_address_is_no_test_nor_the_one_that_a_server_is_for() {
+fn one_datagram_of_an_address_is_no_test() {
     let _beside = beside();
     let what = "single datagrams from forged addresses";
     let folder = Folder::new();
-    let words = format!("-1 -o {}", folder.path().display());
+    let words = format!("-o {}", folder.path().display());
     let Some((host, server)) = served(what, &words) else {
         return;
     };
     run(&mut forged(&host, &server, 1, 0), LONG).expect(0);
     // This one's address has not proved itself, and it wants datagrams.
     run(&mut iperf(&host, &server, "-B 10.9.0.7 -u -R -t 0.5"), LONG);
-    refuses(&server);
+    says(&server, "has not proved");
     let done = run(
         &mut iperf(&host, &server, "-B 10.9.0.7 -u -b 10M -t 1"),
         LONG,
     )
     .expect(0);
     assert!(done.out.contains("Server Report"), "{}", done.out);
+    assert!(wait_until(Duration::from_secs(20), || {
+        folder.records().len() == 1
+    }));
+    assert_eq!(accepted(&server), 1, "{}", server.process.out());
+}
+
+#[test]
+fn forged_flows_are_not_the_one_test_that_a_server_is_for() {
+    let _beside = beside();
+    let Some((host, server)) = served("forged flows and a server for one test", "-1") else {
+        return;
+    };
+    run(&mut forged(&host, &server, 3, 0), LONG).expect(0);
+    says(&server, "two forged ones would use it up");
+    let words = format!("test 10.9.0.1 -p {} -n 1M", server.port);
+    run(&mut host.linerate(&words), LONG).expect(0);
     let done = server.ends().expect(0);
-    assert_eq!(done.out.matches(": from 10.9.").count(), 1, "{}", done.out);
-    assert_eq!(folder.records().len(), 1);
+    assert_eq!(done.out.matches("test 1: from").count(), 1, "{}", done.out);
 }
 
 #[test]
@@ -143,7 +158,7 @@ fn an_address_gets_datagrams_once_for_each_proof() {
         &mut iperf(&host, &server, "-B 10.9.0.7 -u -R -b 10M -t 0.5"),
         LONG,
     );
-    refuses(&server);
+    says(&server, "has not proved");
     let records = folder.records();
     let streams = records.iter().map(|record| record.plan.streams);
     assert_eq!(streams.collect::<BTreeSet<_>>(), BTreeSet::from([1, 3]));

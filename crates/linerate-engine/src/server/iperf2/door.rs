@@ -78,14 +78,14 @@ impl NewFlows {
         if !shared.options.limits.allows(source.ip().to_canonical()) || self.0.len() >= MOST_NEW {
             return;
         }
-        let mut sessions = shared.sessions();
-        let proved = sessions.proofs.holds(source.ip(), came);
+        let first = Beginning::of(datagram, came);
+        let proved = || shared.sessions().proofs.holds(source.ip(), came);
+        let proved = first.is_some() && proved();
         // A client that wants to be sent datagrams sends one alone.
-        let begins = match Beginning::of(datagram, came) {
+        let begins = match first {
             Some(first) if proved || first.asks() => Some(first),
-            _ => sessions.heard.take(datagram, source, came),
+            first => shared.heard().take(first, datagram, source, came),
         };
-        drop(sessions);
         let Some(begins) = begins else { return };
         let asks = begins.asks();
         let (caller, layout, early) = (begins.caller, begins.layout, begins.early);
@@ -152,15 +152,16 @@ fn come(shared: &Arc<Shared>, opened: Opened, handle: Option<TcpStream>, arrival
         let reason = "this server wants credentials, and iperf2's clients have none";
         return turn_away(shared, &opened, reason);
     }
-    let waiting = shared.sessions().by_cookie.values().find_map(|entry| {
-        let mut state = (entry.peer == address).then(|| entry.lock())?;
-        let door = state.iperf2.as_mut()?;
-        door.admits(&opened.caller, opened.over_udp)
-            .then(|| Arc::clone(entry))
-    });
-    if let Some(entry) = waiting {
-        return entry.bring(entry.lock(), arrival);
+    let sessions = shared.sessions();
+    for entry in sessions.by_cookie.values().filter(|it| it.peer == address) {
+        let mut state = entry.lock();
+        let door = state.iperf2.as_mut();
+        // Under the same lock: a test that stops waiting takes what was admitted.
+        if door.is_some_and(|door| door.admits(&opened.caller, opened.over_udp)) {
+            return entry.bring(state, arrival);
+        }
     }
+    drop(sessions);
     begin(shared, opened, handle, arrival);
 }
 
@@ -189,19 +190,15 @@ fn begin(shared: &Arc<Shared>, opened: Opened, handle: Option<TcpStream>, arriva
         Ok(taken) => taken,
         Err(reason) => return turn_away(shared, &opened, reason),
     };
-    let (number, peer) = (place.number, opened.peer);
+    let (number, refused) = (place.number, opened.clone());
     let for_thread = Arc::clone(shared);
     let spawned = std::thread::Builder::new()
         .name(format!("test {number}"))
         .stack_size(512 << 10)
         .spawn(move || session::run(&for_thread, &entry, place, opened, arrival));
     if let Err(error) = spawned {
-        (shared.observe)(ServerEvent::Refused {
-            test: None,
-            peer,
-            reason: format!("no thread for it: {error}").into(),
-            cause: Cause::Host,
-        });
+        let reason = format!("no thread for it: {error}");
+        tell_refusal(shared, &refused, None, reason.into(), Cause::Host);
     }
 }
 

@@ -14,6 +14,8 @@ use crate::stream::iperf2::Early;
 
 /// Sources that are remembered.
 const MOST: usize = 1024;
+/// The second datagram of a flow has come by then: of 1,470 bytes at 1.2 kbit/s.
+const LASTS: Nanos = Nanos::from_millis(10_000);
 /// A flow whose first datagram has a higher number has been going on for a while: it is no test from its beginning.
 const LATEST_FIRST: i64 = 4096;
 
@@ -24,8 +26,9 @@ pub(super) struct Beginning {
     pub(super) caller: Caller,
     /// The datagrams.
     pub(super) early: Vec<Early>,
-    /// Of the last of them.
+    /// Of the first of them.
     number: i64,
+    came: Nanos,
 }
 
 impl Beginning {
@@ -38,6 +41,7 @@ impl Beginning {
             caller,
             early: vec![beginning(datagram, came)],
             number,
+            came,
         })
     }
 
@@ -61,9 +65,10 @@ impl Beginning {
 pub(in super::super) struct Heard(VecDeque<(SocketAddr, Beginning)>);
 
 impl Heard {
-    /// Takes a datagram, and gives what begins with it and the one before.
+    /// Takes a datagram, which may be the `first` one of a flow, and gives what begins with it and the one before.
     pub(super) fn take(
         &mut self,
+        first: Option<Beginning>,
         datagram: &[u8],
         source: SocketAddr,
         came: Nanos,
@@ -71,12 +76,13 @@ impl Heard {
         let known = self.0.iter().position(|(other, _)| *other == source);
         if let Some(known) = known
             && let Some((_, mut beginning)) = self.0.remove(known)
+            && came.since(beginning.came) <= LASTS
             && beginning.goes_on(datagram)
         {
             beginning.early.push(super::door::beginning(datagram, came));
             return Some(beginning);
         }
-        let first = Beginning::of(datagram, came)?;
+        let first = first?;
         if self.0.len() >= MOST {
             self.0.pop_front();
         }
@@ -111,7 +117,9 @@ mod tests {
     fn two_datagrams_whose_numbers_follow_begin_a_flow() {
         let mut heard = Heard::default();
         let mut take = |port, number| {
-            let flow = heard.take(&datagram(number), source(port), Nanos(1));
+            let bytes = datagram(number);
+            let first = Beginning::of(&bytes, Nanos(1));
+            let flow = heard.take(first, &bytes, source(port), Nanos(1));
             flow.map(|flow| flow.early.len())
         };
         assert_eq!(take(1, 0), None);
@@ -129,15 +137,24 @@ mod tests {
     }
 
     #[test]
-    fn garbage_begins_none_and_the_oldest_of_too_many_is_forgotten() {
+    fn garbage_begins_none_and_what_is_old_or_too_much_is_forgotten() {
         let mut heard = Heard::default();
+        let mut take = |bytes: &[u8], port, at| {
+            let first = Beginning::of(bytes, at);
+            heard.take(first, bytes, source(port), at).is_some()
+        };
+        let (early, late) = (Nanos(1), Nanos(2).plus(LASTS));
         for port in 0..=u16::try_from(MOST).unwrap() {
-            assert!(heard.take(&datagram(0), source(port), Nanos(1)).is_none());
-            assert!(heard.take(&[0xff; 40], source(port), Nanos(1)).is_none());
-            assert!(heard.take(&datagram(0), source(port), Nanos(1)).is_none());
+            assert!(!take(&datagram(0), port, early));
+            assert!(!take(&[0xff; 40], port, early));
+            assert!(!take(&datagram(0), port, early));
         }
-        assert_eq!(heard.0.len(), MOST);
-        assert!(heard.take(&datagram(1), source(0), Nanos(1)).is_none());
-        assert!(heard.take(&datagram(1), source(9), Nanos(1)).is_some());
+        assert!(
+            !take(&datagram(1), 0, early),
+            "it was the first of too many"
+        );
+        assert!(take(&datagram(1), 9, early));
+        assert!(!take(&datagram(1), 10, late));
+        assert_eq!(heard.0.len(), MOST - 1);
     }
 }

@@ -57,7 +57,7 @@ const MOST_REPORTS: u32 = 20;
 const STOPPED_SHARE: f64 = 0.9;
 
 /// The first stream of a test.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Opened {
     pub(super) caller: Caller,
     pub(super) over_udp: bool,
@@ -113,10 +113,13 @@ impl Session<'_> {
         let arrivals = self.gather(first, plan.streams);
         // Those that did not come are no part of the test.
         plan.streams = u16::try_from(arrivals.len()).unwrap_or(plan.streams);
+        let came = plan.streams;
         let streams = self.stand(&plan, arrivals)?;
         let complete = self.test(plan, before, streams)?;
         if self.opened.caller.way == Way::Tradeoff && complete {
             let mut plan = self.plan(Part::Back);
+            // As many as came, whatever was said.
+            plan.streams = came;
             self.check(&plan)?;
             let before = self.before();
             let streams = self.connect_back(plan.streams)?;
@@ -169,8 +172,11 @@ impl Session<'_> {
             return Err(refusal(reason));
         }
         self.check(plan)?;
-        if *over_udp && caller.way != Way::ToServer {
-            self.check_proof()?;
+        let wants_proof = *over_udp && caller.way != Way::ToServer;
+        let now = clock::monotonic();
+        let address = self.opened.peer.ip();
+        if wants_proof && !self.shared.sessions().proofs.holds(address, now) {
+            return Err(refusal(UNPROVED));
         }
         (self.shared.observe)(ServerEvent::Asked {
             test: self.place.number,
@@ -179,6 +185,10 @@ impl Session<'_> {
         self.place
             .admit(plan)
             .map_err(|reason| Refusal::code(BUSY, reason))?;
+        // UDP to an address that may not have asked for it would let anybody direct this server's traffic at anybody.
+        if wants_proof && !self.shared.sessions().proofs.take(address, now) {
+            return Err(refusal(UNPROVED));
+        }
         (self.shared.observe)(ServerEvent::Accepted {
             test: self.place.number,
             peer: self.opened.peer,
@@ -191,16 +201,6 @@ impl Session<'_> {
     fn check(&self, plan: &Plan) -> Result<(), Refusal> {
         let refused = self.shared.options.limits.refuse(plan);
         refused.map_or(Ok(()), |(code, reason)| Err(Refusal::code(code, reason)))
-    }
-
-    /// UDP to an address that may not have asked for it would let anybody direct this server's traffic at anybody.
-    fn check_proof(&self) -> Result<(), Refusal> {
-        let address = self.opened.peer.ip();
-        let now = clock::monotonic();
-        if self.shared.sessions().proofs.take(address, now) {
-            return Ok(());
-        }
-        Err(refusal(UNPROVED))
     }
 
     /// Waits for the other streams of the test: for all of them, but not for long.
