@@ -93,7 +93,7 @@ ledger-campaign:
 	LINERATE_LEDGER_TESTS=$(or $(N),1000) LINERATE_LEDGER_SEED=$(or $(SEED),1) cargo test -p linerate --locked --profile fast --test it -- ledger_campaign::random --nocapture
 
 # Regular tests over a lab's paths while these break, one fault after another in random order (SEED=n repeats one), for MINUTES
-# (120): each alert comes within three tests, says the right thing and ends with its fault. Two faults are in `make test`.
+# (120): each alert comes within three tests, says the right thing and ends with its fault. One fault is in `make test`.
 watch-campaign:
 	LINERATE_WATCH_MINUTES=$(or $(MINUTES),120) LINERATE_WATCH_SEED=$(SEED) cargo test -p linerate --locked --profile fast --test it -- watch_campaign:: --nocapture
 
