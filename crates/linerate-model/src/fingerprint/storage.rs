@@ -32,7 +32,8 @@ fn options(mount: &Mount) -> String {
     let at = |option: &str| mount.options.iter().position(|one| **one == *option);
     let seen_read_only = at("ro").is_some_and(|ro| at("rw").is_some_and(|rw| ro < rw));
     let kept = mount.options.iter().map(|one| &**one);
-    let kept = kept.filter(|one| !PROTECTION.contains(one) && !(seen_read_only && *one == "ro"));
+    let dropped = |one: &str| PROTECTION.contains(&one) || seen_read_only && one == "ro";
+    let kept = kept.filter(|one| !dropped(one));
     let kept: BTreeSet<&str> = kept.collect();
     kept.into_iter().collect::<Vec<_>>().join(",")
 }
