@@ -33,6 +33,7 @@ pub mod file_format;
 pub mod host;
 pub mod host_limit;
 pub mod html;
+pub mod iperf2;
 pub mod iperf3;
 pub mod json;
 pub mod live;

@@ -1,8 +1,8 @@
-//! iperf3's ways of writing amounts: at most four places, no sign of the base.
+//! iperf3's ways of writing amounts, which it has from iperf2: at most four places, no sign of the base.
 
 /// An amount of bytes (or bytes per second) in `format`: one of `kmgtKMGT`, `a` for the best unit in
 /// bits, `A` for the best in bytes. Bits are counted in thousands, bytes in 1024s.
-pub(super) fn amount(bytes: f64, format: char) -> String {
+pub(crate) fn amount(bytes: f64, format: char) -> String {
     let in_bytes = format.is_ascii_uppercase();
     let (base, mut value) = if in_bytes {
         (1024.0, bytes)
@@ -26,7 +26,7 @@ pub(super) fn amount(bytes: f64, format: char) -> String {
 }
 
 /// As C's `%.2g`: two significant digits, no trailing zeros.
-pub(super) fn two_digits(value: f64) -> String {
+pub(crate) fn two_digits(value: f64) -> String {
     let scientific = format!("{value:.1e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;

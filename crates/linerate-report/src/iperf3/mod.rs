@@ -16,7 +16,7 @@
 //! assert!(document.contains("\"intervals\":"));
 //! ```
 
-mod amounts;
+pub(crate) mod amounts;
 mod json;
 mod json_end;
 mod json_start;

@@ -1,0 +1,395 @@
+//! What iperf2 would have printed: its text and its CSV (`-y C`), made from linerate's events while a test runs and from the
+//! record at its end.
+//!
+//! Two layouts: that of 2.0.x up to 2.0.12, and that of 2.0.13, 2.1 and 2.2. It prints nothing and reads no clock: lines go out
+//! as strings, without their newline. Figures mean what they mean in iperf2: a sender's are what it wrote, whatever arrived.
+
+mod csv;
+mod lines;
+
+use linerate_model::plan::{Plan, Protocol};
+use linerate_model::progress::{Event, Interval, StreamInterval, StreamOpened};
+use linerate_model::record::{Role, RunRecord, StreamRecord};
+use linerate_model::units::Nanos;
+
+use csv::Csv;
+use lines::{Datagrams, Figures};
+
+const BAR: &str = "------------------------------------------------------------";
+const HEAD: &str = "[ ID] Interval       Transfer     Bandwidth";
+const HEAD_UDP: &str =
+    "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams";
+
+/// Whose layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// 2.0.12 and older: streams by their sockets' numbers, tenths of a second.
+    V2_0,
+    /// 2.0.13, 2.1, 2.2.
+    V2_1,
+}
+
+/// How to show a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Iperf2Settings {
+    /// Which end this is.
+    pub role: Role,
+    /// Whose layout.
+    pub layout: Layout,
+    /// `-y C`.
+    pub csv: bool,
+    /// `-f`: one of `kmgtKMGT`, `b` and `B` for none; absent = the best unit for each figure.
+    pub format: Option<char>,
+    /// `-i`: whether intervals are shown.
+    pub intervals: bool,
+    /// Client: the server as it was named.
+    pub host: String,
+}
+
+/// The text of one test.
+#[derive(Debug, Clone)]
+pub struct Iperf2Text {
+    settings: Iperf2Settings,
+    plan: Plan,
+    streams: Vec<StreamOpened>,
+    /// The heads that were printed: each once.
+    heads: Vec<&'static str>,
+    /// `YYYYMMDDhhmmss` of now, for CSV.
+    now: String,
+}
+
+/// What a server says before anybody comes: the protocol, the port, and the receive buffer of its sockets, bytes.
+pub fn listening(
+    layout: Layout,
+    protocol: Protocol,
+    port: u16,
+    block_bytes: u64,
+    buffer_bytes: u64,
+) -> Vec<String> {
+    let (name, buffer) = names(protocol);
+    let mut lines = vec![
+        BAR.to_owned(),
+        format!("Server listening on {name} port {port}"),
+    ];
+    if protocol == Protocol::Udp && layout == Layout::V2_0 {
+        lines.push(format!("Receiving {block_bytes} byte datagrams"));
+    }
+    let size = lines::bytes(buffer_bytes, None);
+    lines.push(format!("{buffer} size: {size} (default)"));
+    lines.push(BAR.to_owned());
+    lines
+}
+
+fn names(protocol: Protocol) -> (&'static str, &'static str) {
+    match protocol {
+        Protocol::Udp => ("UDP", "UDP buffer"),
+        Protocol::Tcp | Protocol::Sctp => ("TCP", "TCP window"),
+    }
+}
+
+impl Iperf2Text {
+    /// For a test.
+    pub fn new(settings: Iperf2Settings, plan: Plan) -> Self {
+        Self {
+            settings,
+            plan,
+            streams: Vec::new(),
+            heads: Vec::new(),
+            now: String::new(),
+        }
+    }
+
+    /// Tells the time of what is printed from here on, `YYYYMMDDhhmmss` of the place.
+    pub fn set_now(&mut self, now: String) {
+        self.now = now;
+    }
+
+    /// The lines for an event.
+    pub fn event(&mut self, event: &Event) -> Vec<String> {
+        match event {
+            Event::Opened { streams } => {
+                self.streams.clone_from(streams);
+                if self.settings.csv {
+                    Vec::new()
+                } else {
+                    self.opened()
+                }
+            }
+            Event::Interval(interval) if self.settings.intervals => self.interval(interval),
+            _ => Vec::new(),
+        }
+    }
+
+    fn opened(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.settings.role == Role::Client {
+            lines = self.connecting();
+        }
+        lines.extend(self.streams.iter().map(|stream| {
+            let (local, port) = place(&stream.local);
+            let (remote, remote_port) = place(&stream.remote);
+            format!(
+                "{} local {local} port {port} connected with {remote} port {remote_port}",
+                self.tag(stream.id)
+            )
+        }));
+        lines
+    }
+
+    fn connecting(&self) -> Vec<String> {
+        let plan = &self.plan;
+        let (name, buffer) = names(plan.protocol);
+        let mut lines = vec![
+            BAR.to_owned(),
+            format!(
+                "Client connecting to {}, {name} port {}",
+                self.settings.host, plan.port
+            ),
+        ];
+        if plan.protocol == Protocol::Udp {
+            lines.push(self.sending());
+        }
+        let granted = self
+            .streams
+            .first()
+            .and_then(|stream| stream.send_buffer_bytes);
+        if let Some(granted) = granted {
+            let asked = match plan.window_bytes {
+                None => " (default)".to_owned(),
+                Some(asked) if asked.count() == granted => String::new(),
+                Some(asked) => {
+                    let asked = lines::bytes(asked.count(), self.settings.format);
+                    format!(" (WARNING: requested {})", asked.trim_start())
+                }
+            };
+            lines.push(format!(
+                "{buffer} size: {}{asked}",
+                lines::bytes(granted, self.settings.format)
+            ));
+        }
+        lines.push(BAR.to_owned());
+        lines
+    }
+
+    fn sending(&self) -> String {
+        let block = self.plan.block_bytes.count();
+        match (self.settings.layout, self.plan.rate_bps) {
+            (Layout::V2_1, Some(rate)) if rate.0 > 0 => {
+                let gap = (block * 8) as f64 / rate.0 as f64 * 1e6;
+                format!("Sending {block} byte datagrams, IPG target: {gap:.2} us (kalman adjust)")
+            }
+            _ => format!("Sending {block} byte datagrams"),
+        }
+    }
+
+    /// The stream's number: its place since 2.0.13, before that its socket's, of which 0 to 2 are taken.
+    fn number(&self, id: u32) -> usize {
+        let at = self.streams.iter().position(|stream| stream.id == id);
+        let at = at.unwrap_or(0);
+        match self.settings.layout {
+            Layout::V2_0 => at + 3,
+            Layout::V2_1 => at + 1,
+        }
+    }
+
+    fn tag(&self, id: u32) -> String {
+        format!("[{:3}]", self.number(id))
+    }
+
+    /// A head, the first time.
+    fn head(&mut self, head: &'static str) -> Option<String> {
+        let new = !self.heads.contains(&head);
+        if new {
+            self.heads.push(head);
+        }
+        new.then(|| head.to_owned())
+    }
+
+    fn interval(&mut self, interval: &Interval) -> Vec<String> {
+        // The last one, of less than a moment, is none of iperf2's.
+        if interval.to_ns.since(interval.from_ns).0 == 0 {
+            return Vec::new();
+        }
+        let figures: Vec<(u32, Figures)> = interval
+            .streams
+            .iter()
+            .map(|stream| (stream.id, of_interval(interval, stream)))
+            .collect();
+        self.table(&figures)
+    }
+
+    /// A line for each stream, and their sum.
+    fn table(&mut self, figures: &[(u32, Figures)]) -> Vec<String> {
+        if self.settings.csv {
+            return self.csv(figures);
+        }
+        let mut lines = Vec::new();
+        for (id, one) in figures {
+            let head = if one.datagrams.is_some() {
+                HEAD_UDP
+            } else {
+                HEAD
+            };
+            lines.extend(self.head(head));
+            lines.push(self.line(&self.tag(*id), one));
+        }
+        if figures.len() > 1 {
+            let sum = Figures::sum(figures.iter().map(|(_, one)| one));
+            if self.settings.layout == Layout::V2_1 {
+                lines.extend(self.head(HEAD));
+            }
+            lines.push(self.line("[SUM]", &sum));
+        }
+        lines
+    }
+
+    fn line(&self, tag: &str, figures: &Figures) -> String {
+        figures.line(tag, self.settings.layout, self.settings.format)
+    }
+
+    fn csv(&self, figures: &[(u32, Figures)]) -> Vec<String> {
+        let (is_client, layout) = (self.settings.role == Role::Client, self.settings.layout);
+        let csv = Csv {
+            now: &self.now,
+            layout,
+            own_first: is_client || layout == Layout::V2_0,
+        };
+        let stream = |id: u32| self.streams.iter().find(|stream| stream.id == id);
+        let mut lines: Vec<String> = figures
+            .iter()
+            .filter_map(|(id, one)| Some(csv.line(stream(*id)?, self.number(*id), one)))
+            .collect();
+        if let (Some(first), true) = (self.streams.first(), figures.len() > 1)
+            && layout == Layout::V2_0
+        {
+            let sum = Figures::sum(figures.iter().map(|(_, one)| one));
+            lines.push(csv.sum(first, &sum, is_client));
+        }
+        lines
+    }
+
+    /// The lines at the end.
+    pub fn end(&mut self, record: &RunRecord) -> Vec<String> {
+        let Some(half) = record.own_end() else {
+            return Vec::new();
+        };
+        let figures: Vec<(u32, Figures)> = half
+            .streams
+            .iter()
+            .map(|stream| (stream.id, of_stream(half.start_ns, stream)))
+            .collect();
+        let mut lines = self.table(&figures);
+        if self.plan.protocol == Protocol::Udp && self.settings.role == Role::Client {
+            let sent = half.streams.iter().filter(|stream| stream.sends);
+            let sent: Vec<(u32, u64)> = sent
+                .filter_map(|stream| Some((stream.id, stream.udp.as_ref()?.sent)))
+                .collect();
+            if !self.settings.csv {
+                lines.extend(self.sent(&sent));
+            }
+            lines.extend(self.server_report(record));
+        }
+        lines
+    }
+
+    fn sent(&self, sent: &[(u32, u64)]) -> Vec<String> {
+        let mut lines: Vec<String> = sent
+            .iter()
+            .map(|(id, count)| format!("{} Sent {count} datagrams", self.tag(*id)))
+            .collect();
+        if sent.len() > 1 && self.settings.layout == Layout::V2_1 {
+            let all: u64 = sent.iter().map(|(_, count)| count).sum();
+            lines.push(format!("[SUM-{}] Sent {all} datagrams", sent.len()));
+        }
+        lines
+    }
+
+    /// What the server said of each flow.
+    fn server_report(&mut self, record: &RunRecord) -> Vec<String> {
+        let Some(peer) = &record.peer_results else {
+            return Vec::new();
+        };
+        let mut lines = Vec::new();
+        for stream in &peer.streams {
+            let figures = Figures {
+                to_s: stream.end_time_s,
+                bytes: stream.bytes,
+                datagrams: Some(Datagrams {
+                    jitter_ms: stream.jitter_s * 1e3,
+                    lost: stream.errors,
+                    total: stream.packets,
+                    out_of_order: 0,
+                }),
+                ..Figures::default()
+            };
+            if self.settings.csv {
+                lines.extend(self.csv_report(stream.id, &figures));
+                continue;
+            }
+            let tag = self.tag(stream.id);
+            lines.push(format!("{tag} Server Report:"));
+            if self.settings.layout == Layout::V2_1 {
+                lines.push(HEAD_UDP.to_owned());
+            }
+            lines.push(self.line(&tag, &figures));
+        }
+        lines
+    }
+
+    /// Before 2.0.13 a server's report is a line of its own, as the server would write it.
+    fn csv_report(&self, id: u32, figures: &Figures) -> Option<String> {
+        let csv = Csv {
+            now: &self.now,
+            layout: self.settings.layout,
+            own_first: false,
+        };
+        let stream = self.streams.iter().find(|stream| stream.id == id)?;
+        let line = csv.line(stream, self.number(id), figures);
+        (self.settings.layout == Layout::V2_0).then_some(line)
+    }
+}
+
+/// An address and its port; of IPv6 without brackets.
+fn place(text: &str) -> (&str, &str) {
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "0"));
+    (host.trim_start_matches('[').trim_end_matches(']'), port)
+}
+
+fn seconds(time: Nanos) -> f64 {
+    time.0 as f64 / 1e9
+}
+
+fn of_interval(interval: &Interval, stream: &StreamInterval) -> Figures {
+    Figures {
+        from_s: seconds(interval.from_ns),
+        to_s: seconds(interval.to_ns),
+        bytes: stream.bytes,
+        sent: stream.udp.filter(|_| stream.sends).map(|udp| udp.packets),
+        datagrams: stream.udp.filter(|_| !stream.sends).map(|udp| Datagrams {
+            jitter_ms: udp.jitter_ns as f64 / 1e6,
+            lost: udp.lost,
+            total: udp.packets,
+            out_of_order: udp.out_of_order,
+        }),
+    }
+}
+
+fn of_stream(start: Nanos, stream: &StreamRecord) -> Figures {
+    let last = stream.last_byte_ns.unwrap_or(start);
+    let udp = stream.udp.as_ref();
+    Figures {
+        from_s: 0.0,
+        sent: udp.filter(|_| stream.sends).map(|udp| udp.sent),
+        to_s: seconds(last.since(start)),
+        bytes: stream.app_bytes,
+        datagrams: udp.filter(|_| !stream.sends).map(|udp| {
+            let lost = i64::try_from(udp.highest.saturating_sub(udp.unique)).unwrap_or(i64::MAX);
+            Datagrams {
+                jitter_ms: udp.jitter_ns.unwrap_or(0) as f64 / 1e6,
+                lost,
+                total: udp.highest,
+                out_of_order: udp.reordered,
+            }
+        }),
+    }
+}
