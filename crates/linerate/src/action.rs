@@ -131,20 +131,25 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Finds out what is asked. The binary under a name that begins with `iperf3` (`iperf3-amd64`, `iperf3.exe`) is iperf3.
+/// Finds out what is asked. The binary under a name that begins with `iperf3` (`iperf3-amd64`, `iperf3.exe`) is iperf3, under
+/// another one that begins with `iperf` (`iperf`, `iperf2`, `iperf-2.2`) it is iperf2.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
     let name = arguments
         .first()
         .and_then(|path| Path::new(path).file_name());
-    let iperf3 = |before: usize| {
-        let arguments = arguments.iter().skip(before).cloned().collect();
-        Action::Run(Command::Iperf3 { arguments })
+    let is_called = |start: &str| {
+        name.is_some_and(|name| name.as_encoded_bytes().starts_with(start.as_bytes()))
     };
-    if name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"iperf3")) {
-        return iperf3(1);
+    let command = arguments.get(1).filter(|_| !is_called("iperf"));
+    let is_command = |word: &str| command.is_some_and(|first| first == word);
+    let words = arguments.iter().skip(if command.is_some() { 2 } else { 1 });
+    if is_called("iperf3") || is_command("iperf3") {
+        let arguments = words.cloned().collect();
+        return Action::Run(Command::Iperf3 { arguments });
     }
-    if arguments.get(1).is_some_and(|word| word == "iperf3") {
-        return iperf3(2);
+    if is_called("iperf") || is_command("iperf") {
+        let arguments = words.cloned().collect();
+        return Action::Run(Command::Iperf { arguments });
     }
     arguments::parse(arguments)
 }
@@ -162,12 +167,20 @@ mod tests {
                 "{name}"
             );
         }
-        for name in ["linerate", "/iperf3/linerate", "my-iperf3"] {
-            let action = parse(vec![name.into(), "--version".into()]);
+        for name in ["iperf", "/usr/bin/iperf2", "iperf-2.2.1"] {
+            let action = parse(vec![name.into(), "-v".into()]);
             assert!(
-                !matches!(action, Action::Run(Command::Iperf3 { .. })),
+                matches!(action, Action::Run(Command::Iperf { arguments }) if arguments == ["-v"]),
                 "{name}"
             );
+        }
+        for name in ["linerate", "/iperf3/linerate", "my-iperf3"] {
+            let action = parse(vec![name.into(), "--version".into()]);
+            let other = matches!(
+                action,
+                Action::Run(Command::Iperf3 { .. } | Command::Iperf { .. })
+            );
+            assert!(!other, "{name}");
         }
     }
 }

@@ -120,6 +120,12 @@ pub(crate) enum Command {
     Nodes(Box<NodesArguments>),
     /// Regular tests between many hosts: what a plan of them costs
     Watch(Box<WatchArguments>),
+    /// Accept iperf 2's arguments and print iperf 2's output
+    Iperf {
+        /// iperf 2's arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Accept iperf3's arguments and print iperf3's output
     Iperf3 {
         /// iperf3's arguments

@@ -20,6 +20,8 @@ mod host;
 mod host_limit;
 mod hub;
 mod input;
+mod iperf2_arguments;
+mod iperf2_mode;
 mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;
@@ -94,6 +96,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Nodes(arguments) => nodes::run(&arguments, printer),
         Command::Watch(arguments) => watch::run(&arguments, printer),
         Command::Expect(arguments) => expect::run(&arguments, printer),
+        Command::Iperf { arguments } => iperf2_mode::run(arguments, printer),
         Command::Iperf3 { arguments } => iperf3_mode::run(arguments, printer),
     }
 }

@@ -69,6 +69,8 @@ mod interfaces;
 #[cfg(test)]
 mod iperf2;
 #[cfg(test)]
+mod iperf2_mode;
+#[cfg(test)]
 mod ipv6;
 #[cfg(test)]
 mod lab;

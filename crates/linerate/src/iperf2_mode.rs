@@ -1,0 +1,260 @@
+//! `linerate iperf …`, or the binary under the name `iperf`: iperf2's arguments and lines around our engine.
+//!
+//! A sender's figures are what it wrote, as iperf2's are. Where that is not what arrived, standard error says so.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_engine::client::{self, ClientOptions, DatagramFit, Ended};
+use linerate_engine::server::{Server, ServerEvent, ServerOptions};
+use linerate_kernel::{clock, process, socket};
+use linerate_model::plan::{Family, Protocol};
+use linerate_model::record::{Outcome, Role, RunRecord};
+use linerate_report::iperf2::{Iperf2Settings, Iperf2Text, listening};
+
+use crate::action::Failure;
+use crate::iperf2_arguments::{self, Iperf2Action, Iperf2Client, Iperf2Output, Iperf2Server};
+use crate::outlet::Outlet;
+use crate::printer::Printer;
+use crate::signals;
+
+/// A sender whose receiver got less than this share of what it wrote is told so.
+const NEARLY_ALL: f64 = 0.99;
+/// The signals that end a test or a server.
+const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE];
+
+/// Does what iperf2 would do.
+pub(crate) fn run(arguments: Vec<OsString>, printer: &Printer) -> Result<(), Failure> {
+    match iperf2_arguments::parse(arguments) {
+        Err(text) => {
+            printer.tell(text.trim_end());
+            Err(Failure::Said)
+        }
+        Ok(Iperf2Action::Help(text)) => Ok(printer.print(&text)?),
+        Ok(Iperf2Action::Version) => Ok(printer.print(&format!(
+            "iperf version 2.2 (linerate {}) pthreads\n",
+            env!("CARGO_PKG_VERSION")
+        ))?),
+        Ok(Iperf2Action::Client(request)) => run_client(*request, printer),
+        Ok(Iperf2Action::Server(request)) => run_server(&request, printer),
+    }
+}
+
+fn settings(role: Role, output: &Iperf2Output, host: &str) -> Iperf2Settings {
+    Iperf2Settings {
+        role,
+        layout: output.layout,
+        csv: output.csv,
+        format: output.format,
+        intervals: output.intervals,
+        host: host.to_owned(),
+    }
+}
+
+fn warn(output: &Iperf2Output, printer: &Printer) {
+    if output.enhanced {
+        printer.tell("linerate: warning: -e: the columns of the enhanced layout are not printed");
+    }
+}
+
+/// The time as CSV has it.
+fn now() -> String {
+    process::local_label(clock::wall(), "%Y%m%d%H%M%S")
+}
+
+fn of_lines(lines: &[String]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+fn run_client(request: Iperf2Client, printer: &Printer) -> Result<(), Failure> {
+    let Iperf2Client {
+        plan,
+        output,
+        endless,
+    } = request;
+    warn(&output, printer);
+    let stop = signals::take(&STOPS)?;
+    let options = ClientOptions {
+        iperf2: true,
+        endless,
+        fit_datagrams: None::<DatagramFit>,
+        ..ClientOptions::default()
+    };
+    let settings = settings(Role::Client, &output, &plan.host);
+    let mut text = Iperf2Text::new(settings, plan.clone());
+    let mut lost = None;
+    let ended = client::run(&plan, &options, stop.as_fd(), &mut |event| {
+        text.set_now(now());
+        let lines = of_lines(&text.event(event));
+        if !lines.is_empty()
+            && let Err(error) = printer.print(&lines)
+        {
+            lost.get_or_insert(error);
+        }
+    })?;
+    text.set_now(now());
+    printer.print(&of_lines(&text.end(&ended.record)))?;
+    lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
+    for note in notes(&ended) {
+        printer.tell(&format!("linerate: note: {note}"));
+    }
+    match ended.record.outcome {
+        Outcome::Completed | Outcome::Interrupted => Ok(()),
+        Outcome::PeerInterrupted | Outcome::Failed { .. } => Err(Failure::Said),
+    }
+}
+
+/// What the lines do not say.
+fn notes(ended: &Ended) -> Vec<String> {
+    let record = &ended.record;
+    let failed = match &record.outcome {
+        Outcome::Failed { error, .. } => Some(error.to_string()),
+        _ => None,
+    };
+    failed.into_iter().chain(acknowledged(record)).collect()
+}
+
+/// What the sender's kernel knows to have arrived, where that is less than what was written.
+fn acknowledged(record: &RunRecord) -> Option<String> {
+    let half = record.own_end()?;
+    let sends = half.streams.iter().filter(|stream| stream.sends);
+    let (mut written, mut arrived) = (0, 0);
+    for stream in sends {
+        written += stream.app_bytes;
+        arrived += stream.tcp.as_ref()?.bytes_acked?;
+    }
+    let is_less = (arrived as f64) < NEARLY_ALL * written as f64;
+    is_less.then(|| {
+        format!(
+            "these are the {written} bytes that this end wrote; {arrived} of them were acknowledged (`linerate test --iperf2` \
+             shows what arrived)"
+        )
+    })
+}
+
+fn run_server(request: &Iperf2Server, printer: &Printer) -> Result<(), Failure> {
+    warn(&request.output, printer);
+    if request.daemon {
+        process::go_to_background()?;
+    }
+    let stop = signals::take(&STOPS)?;
+    let errors = Outlet::of_errors(Printer::new())?;
+    let out = output(&errors)?;
+    let teller = Teller {
+        out: out.clone(),
+        errors: errors.clone(),
+        output: request.output.clone(),
+        tests: Mutex::default(),
+    };
+    let options = ServerOptions {
+        port: request.port,
+        bind: request.bind,
+        family: request.family,
+        interval: request.interval,
+        iperf2: true,
+        ..ServerOptions::default()
+    };
+    let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
+    if !request.output.csv {
+        let (layout, protocol) = (request.output.layout, request.protocol);
+        let buffer = receive_buffer(request).unwrap_or(0);
+        let block = linerate_wire::iperf2::DEFAULT_UDP_BLOCK;
+        out.say(of_lines(&listening(
+            layout,
+            protocol,
+            request.port,
+            block,
+            buffer,
+        )));
+    }
+    let served = server.run(stop.as_fd(), stop.as_fd());
+    out.drain();
+    errors.drain();
+    Ok(served.map(drop)?)
+}
+
+/// What this kernel gives a new socket to receive with, bytes.
+fn receive_buffer(request: &Iperf2Server) -> std::io::Result<u64> {
+    let own = match request.family {
+        Family::V6 => IpAddr::from(Ipv6Addr::LOCALHOST),
+        Family::V4 | Family::Any => IpAddr::from(Ipv4Addr::LOCALHOST),
+    };
+    let bytes = match request.protocol {
+        Protocol::Udp => socket::receive_buffer(UdpSocket::bind((own, 0))?)?,
+        Protocol::Tcp | Protocol::Sctp => socket::receive_buffer(TcpListener::bind((own, 0))?)?,
+    };
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+fn output(errors: &Outlet) -> Result<Outlet, Failure> {
+    let (printer, errors) = (Printer::new(), errors.clone());
+    let started = Outlet::start(
+        move |text| printer.print(text),
+        |lines| format!("[{lines} lines are missing: this output was not read]\n"),
+        move |error| errors.say(format!("linerate: error: cannot write the output: {error}")),
+    );
+    Ok(started?)
+}
+
+/// Prints what the server's threads tell.
+struct Teller {
+    out: Outlet,
+    errors: Outlet,
+    output: Iperf2Output,
+    tests: Mutex<HashMap<u64, Iperf2Text>>,
+}
+
+impl Teller {
+    fn tell(&self, event: &ServerEvent) {
+        let lines = match event {
+            ServerEvent::Asked { test, plan } => {
+                let settings = settings(Role::Server, &self.output, "");
+                let text = Iperf2Text::new(settings, (**plan).clone());
+                self.tests().insert(*test, text);
+                return;
+            }
+            ServerEvent::Progress { test, event } => {
+                let mut tests = self.tests();
+                let text = tests.get_mut(test);
+                text.map(|text| {
+                    text.set_now(now());
+                    text.event(event)
+                })
+            }
+            ServerEvent::Finished { test, record, .. } => {
+                let mut tests = self.tests();
+                tests.get_mut(test).map(|text| {
+                    text.set_now(now());
+                    text.end(record)
+                })
+            }
+            ServerEvent::Refused {
+                test, peer, reason, ..
+            } => {
+                if let Some(test) = test {
+                    self.tests().remove(test);
+                }
+                self.errors
+                    .say(format!("linerate: warning: refused {peer}: {reason}"));
+                return;
+            }
+            ServerEvent::Accepted { .. } => return,
+        };
+        let text = of_lines(&lines.unwrap_or_default());
+        if !text.is_empty() {
+            self.out.say(text);
+        }
+    }
+
+    fn tests(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Iperf2Text>> {
+        self.tests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
