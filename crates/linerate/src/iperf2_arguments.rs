@@ -230,8 +230,10 @@ pub(crate) struct Iperf2Server {
     pub(crate) daemon: bool,
 }
 
-/// Where no interval was asked for: longer than any test.
-const NO_INTERVAL: Nanos = Nanos::from_millis(86_400_000);
+/// Where no interval was asked for: the longest that there is. None of them is shown.
+const NO_INTERVAL: Nanos = Nanos::from_millis(3_600_000);
+/// The longest test.
+const ENDLESS: Nanos = Nanos::from_millis(86_400_000);
 
 /// Reads the words after the program's name; an error is what to print.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Iperf2Action, String> {
@@ -292,7 +294,7 @@ fn client(words: &Words, host: &str) -> Result<Iperf2Client, String> {
         // Of each stream.
         (Some(bytes), _) => End::Bytes(Bytes(bytes.saturating_mul(u64::from(plan.streams)))),
         (None, Some(time)) if time > Nanos::ZERO => End::TimeNs(time),
-        (None, Some(_)) => End::TimeNs(NO_INTERVAL),
+        (None, Some(_)) => End::TimeNs(ENDLESS),
         (None, None) => End::TimeNs(Plan::DEFAULT_TIME),
     };
     plan.interval_ns = words
