@@ -149,6 +149,10 @@ impl Iperf2Text {
         if plan.protocol == Protocol::Udp {
             lines.push(self.sending());
         }
+        let mss = plan
+            .mss_bytes
+            .filter(|_| self.settings.layout == Layout::V2_1);
+        lines.extend(mss.map(|mss| format!("MSS req size {mss} bytes (per TCP_MAXSEG)")));
         let granted = self
             .streams
             .first()
