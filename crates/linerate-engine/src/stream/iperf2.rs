@@ -19,10 +19,12 @@ const END_AGAIN: Nanos = Nanos::from_millis(10);
 const END_AGAIN_2_0: Nanos = Nanos::from_millis(250);
 /// And for so long.
 const END_PATIENCE: Nanos = Nanos::from_millis(2000);
-/// So many of them where nobody answers.
-const ENDS_UNANSWERED: usize = 3;
+/// So many of them where nobody answers, each after twice the time; a peer that has seen one has closed its socket, and refuses the next.
+const ENDS_UNANSWERED: u32 = 8;
 /// A client that began when its first flow came ends so much earlier at most.
 const CLOCKS_APART: Nanos = Nanos::from_millis(3500);
+/// An iperf2 has taken all flows back by then.
+const LISTENS_AGAIN: Nanos = Nanos::from_millis(1000);
 /// The longest report is one of 128 bytes; 2.0.5's server sends a whole datagram back.
 const LONGEST_REPORT: usize = 2048;
 
@@ -142,19 +144,29 @@ pub(super) fn end(
     let until = clock::monotonic().plus(END_PATIENCE);
     let mut number = i64::try_from(sent).unwrap_or(i64::MAX);
     let mut is_out = false;
-    for round in 0.. {
+    for round in 0_u32.. {
         let now = clock::monotonic();
         if context.gate.is_cut() || now >= until || (!flow.reports && round >= ENDS_UNANSWERED) {
             break;
         }
         number = number.saturating_add(i64::from(counts || round == 0 && sent == 0));
         numbering.write(now, -number, datagram);
-        let out = socket::send(fd, datagram).is_ok();
+        let sent = socket::send(fd, datagram);
+        let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if !flow.reports && is_out && sent.as_ref().is_err_and(refused) {
+            break;
+        }
+        let out = sent.is_ok();
         if out && counts && !is_out {
             recorder.moved(now, datagram.len() as u64);
         }
         is_out |= out;
-        if await_report(flow, fd, recorder, now.plus(every)) {
+        let wait = if flow.reports {
+            every
+        } else {
+            Nanos(END_AGAIN.0 << round.min(ENDS_UNANSWERED))
+        };
+        if await_report(flow, fd, recorder, now.plus(wait)) {
             break;
         }
     }
@@ -162,8 +174,13 @@ pub(super) fn end(
 }
 
 /// Whether an error says that nobody waits for the flows that a server was asked for: the client has ended by its own clock, or
-/// its address was forged. `ECONNREFUSED` is a host's answer, `EHOSTUNREACH` a firewall's (RFC 1122, section 4.2.3.9).
-pub(super) fn is_left(context: &StreamContext, error: &io::Error) -> bool {
+/// its address was forged. `ECONNREFUSED` is a host's answer, `EHOSTUNREACH` a firewall's (RFC 1122, section 4.2.3.9). An iperf2
+/// that listens for flows back opens its socket anew after each, and refuses those that come meanwhile.
+pub(super) fn is_left(context: &StreamContext, error: &io::Error, now: Nanos) -> bool {
+    let ran = context.gate.started().map(|start| now.since(start));
+    if context.active_opener && ran.is_none_or(|ran| ran < LISTENS_AGAIN) {
+        return false;
+    }
     let is_server = context.sends == (context.flow == RecordFlow::ServerToClient);
     is_server && context.iperf2.is_some() && matches!(error.raw_os_error(), Some(111 | 113))
 }

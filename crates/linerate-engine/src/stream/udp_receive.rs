@@ -191,7 +191,7 @@ impl Receiver {
                 // The sender over the same socket hears of it here, or not at all.
                 Err(error)
                     if context.plan.direction == Direction::Both
-                        && iperf2::is_left(context, &error) =>
+                        && iperf2::is_left(context, &error, now) =>
                 {
                     iperf2::leave(context, recorder, &error, now);
                 }

@@ -185,7 +185,7 @@ impl Sender {
                     recorder.wait(fd, Interest::WRITE, None);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if iperf2::is_left(context, &error) => {
+                Err(error) if iperf2::is_left(context, &error, now) => {
                     iperf2::leave(context, recorder, &error, now);
                     break;
                 }
