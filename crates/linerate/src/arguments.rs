@@ -64,10 +64,10 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    /// Measure the path to a host that runs `linerate serve` or `iperf3 -s`
+    /// Measure the path to a host that runs `linerate serve`, `iperf3 -s` or (--iperf2) `iperf -s`
     #[command(args_override_self = true)]
     Test(Box<TestArguments>),
-    /// Serve tests, several at once, for linerate and iperf3 clients
+    /// Serve tests, several at once, for linerate, iperf3 and iperf 2 clients
     #[command(args_override_self = true)]
     Serve(Box<ServeArguments>),
     /// Print the report of a saved record

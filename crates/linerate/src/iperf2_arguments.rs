@@ -19,8 +19,10 @@ const UDP_BLOCK_V6: u64 = 1450;
 #[command(
     name = "iperf",
     disable_version_flag = true,
+    // The last of several counts, as getopt has it.
+    args_override_self = true,
     override_usage = "iperf [-s|-c HOST] [OPTIONS]",
-    about = "iperf 2's options and lines around linerate's engine"
+    about = "Run a test with iperf 2's options and output"
 )]
 #[expect(
     clippy::struct_excessive_bools,
@@ -41,31 +43,31 @@ struct Words {
     /// UDP instead of TCP
     #[arg(short = 'u', long = "udp")]
     udp: bool,
-    /// Seconds between reports
+    /// Seconds between reports, 0.01 to 3600; 0 = none
     #[arg(short = 'i', long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Nanos>,
     /// The server's port
     #[arg(short = 'p', long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Seconds to send for; 0 = until interrupted
+    /// Seconds to send for, up to 86,400; 0 = as long [default: 10]
     #[arg(short = 't', long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<Nanos>,
     /// Bytes to send instead, of each stream (K, M, G: 1024s; k, m, g: 1000s)
-    #[arg(short = 'n', long = "num", value_name = "BYTES", value_parser = bytes, conflicts_with = "time")]
+    #[arg(short = 'n', long = "num", value_name = "BYTES", value_parser = bytes)]
     num: Option<u64>,
     /// Bytes of a write or a datagram
     #[arg(short = 'l', long = "len", value_name = "BYTES", value_parser = bytes)]
     length: Option<u64>,
-    /// Bits a second of each stream
+    /// Bit/s of each stream (K, M, G of 1024, k, m, g of 1000) [default over UDP: 1.05 Mbit/s]
     #[arg(short = 'b', long = "bandwidth", value_name = "RATE")]
     rate: Option<String>,
     /// Socket buffers, bytes
     #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
     window: Option<u64>,
-    /// TCP's maximum segment size
+    /// TCP maximum segment size, bytes
     #[arg(short = 'M', long = "mss", value_name = "BYTES")]
     mss: Option<u16>,
-    /// No delay (Nagle's algorithm off)
+    /// Turn Nagle's algorithm off
     #[arg(short = 'N', long)]
     nodelay: bool,
     /// The type-of-service byte
@@ -104,7 +106,7 @@ struct Words {
     /// Run as a daemon (server)
     #[arg(short = 'D', long)]
     daemon: bool,
-    /// Whose lines: 2.0 (up to 2.0.12), 2.1 or 2.2
+    /// Print as this version does: 2.0 (up to 2.0.12), 2.1 (Debian's) or 2.2
     #[arg(long, value_name = "VERSION", default_value = "2.2", value_parser = ["2.0", "2.1", "2.2"])]
     iperf_version: String,
     /// Print the version
@@ -126,6 +128,20 @@ struct Other {
     dual: bool,
     #[arg(short = 'r', long = "tradeoff", hide = true)]
     tradeoff: bool,
+    #[arg(short = 'L', long = "listenport", value_name = "PORT", hide = true)]
+    listen_port: Option<u16>,
+    #[arg(short = 'm', long = "print_mss", hide = true)]
+    print_mss: bool,
+    #[arg(short = 'x', long = "reportexclude", value_name = "KINDS", hide = true)]
+    exclude: Option<String>,
+    #[arg(short = 'o', long = "output", value_name = "FILE", hide = true)]
+    output: Option<OsString>,
+    #[arg(short = '1', long = "singleclient", hide = true)]
+    one: bool,
+    #[arg(short = 'z', long = "realtime", hide = true)]
+    realtime: bool,
+    #[arg(short = 'X', long = "peerdetect", hide = true)]
+    peer: bool,
     #[arg(short = 'F', long = "fileinput", value_name = "FILE", hide = true)]
     file: Option<OsString>,
     #[arg(short = 'I', long = "stdin", hide = true)]
@@ -154,6 +170,21 @@ impl Other {
                 "use --full-duplex, which needs no connection back",
             ),
             (self.tradeoff, "-r", "run it once plain and once with -R"),
+            (self.listen_port.is_some(), "-L", "no connection comes back"),
+            (
+                self.print_mss,
+                "-m",
+                "linerate test --iperf2 shows the segment size",
+            ),
+            (self.exclude.is_some(), "-x", "leave it out"),
+            (self.output.is_some(), "-o", "redirect the output"),
+            (
+                self.one,
+                "-1",
+                "use linerate serve -p 5001 -1, which takes its one test over TCP",
+            ),
+            (self.realtime, "-z", "leave it out, or use chrt"),
+            (self.peer, "-X", "leave it out"),
             (self.file.is_some(), "-F", "use linerate test --source"),
             (self.input, "-I", "use linerate test --source"),
             (self.ttl.is_some(), "-T", "multicast is not sent"),
@@ -193,7 +224,8 @@ impl Other {
 pub(crate) enum Iperf2Action {
     Client(Box<Iperf2Client>),
     Server(Iperf2Server),
-    Version,
+    /// Print this version's banner.
+    Version(String),
     /// Print this on standard output.
     Help(String),
 }
@@ -244,7 +276,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Iperf2Action, String> {
         Err(error) => return Ok(Iperf2Action::Help(error.to_string())),
     };
     if words.version {
-        return Ok(Iperf2Action::Version);
+        return Ok(Iperf2Action::Version(words.iperf_version));
     }
     if let Some((option, instead)) = words.other.given() {
         return Err(format!(
@@ -266,7 +298,7 @@ fn output(words: &Words) -> Iperf2Output {
         layout: layout(words),
         csv: words.style.is_some(),
         format: words.format,
-        intervals: words.interval.is_some(),
+        intervals: words.interval.is_some_and(|every| every > Nanos::ZERO),
         enhanced: words.enhanced,
     }
 }
@@ -274,14 +306,17 @@ fn output(words: &Words) -> Iperf2Output {
 fn layout(words: &Words) -> Layout {
     match words.iperf_version.as_str() {
         "2.0" => Layout::V2_0,
-        _ => Layout::V2_1,
+        "2.1" => Layout::V2_1,
+        _ => Layout::V2_2,
     }
 }
 
 fn client(words: &Words, host: &str) -> Result<Iperf2Client, String> {
     let mut plan = Plan::new(host);
     plan.port = words.port;
-    plan.family = if words.ipv6 { Family::V6 } else { Family::Any };
+    // Without -V names are looked up for IPv4 alone.
+    let is_v6 = words.ipv6 || host.parse::<std::net::Ipv6Addr>().is_ok();
+    plan.family = if is_v6 { Family::V6 } else { Family::V4 };
     plan.streams = words.parallel.unwrap_or(1);
     plan.direction = match (words.reverse, words.full_duplex) {
         (true, true) => return Err("iperf: -R and --full-duplex exclude each other".to_owned()),
@@ -305,7 +340,7 @@ fn client(words: &Words, host: &str) -> Result<Iperf2Client, String> {
     let rate = rate.transpose()?;
     if words.udp {
         plan.protocol = Protocol::Udp;
-        let block = if words.ipv6 {
+        let block = if is_v6 {
             UDP_BLOCK_V6
         } else {
             DEFAULT_UDP_BLOCK
@@ -347,7 +382,7 @@ fn server(words: &Words) -> Result<Iperf2Server, String> {
     ];
     if let Some((_, option)) = client_s.into_iter().find(|(given, _)| *given) {
         return Err(format!(
-            "iperf: {option} is a client's option here; give it there"
+            "iperf: {option} is not carried out by this server; a server for one test is `linerate serve -p 5001 -1`"
         ));
     }
     let bind = words.bind.as_deref().map(|text| {
@@ -417,7 +452,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     amount(text, 1024.0)
 }
 
-/// Bits a second: before 2.0.13 always in 1000s.
+/// Bits a second: before 2.0.13 always of 1000s.
 fn rate(text: &str, layout: Layout) -> Result<u64, String> {
     if text.ends_with("pps") {
         return Err(format!(
@@ -426,7 +461,7 @@ fn rate(text: &str, layout: Layout) -> Result<u64, String> {
     }
     let large = match layout {
         Layout::V2_0 => 1000.0,
-        Layout::V2_1 => 1024.0,
+        Layout::V2_1 | Layout::V2_2 => 1024.0,
     };
     amount(text, large).map_err(|why| format!("iperf: -b {why}"))
 }
@@ -507,7 +542,7 @@ mod tests {
             ("-c h -n 1X", "no amount"),
             ("-c h -t x", "seconds"),
             ("-c h -s", "cannot be used with"),
-            ("-s -t 5", "a client's option"),
+            ("-s -t 5", "not carried out by this server"),
             ("-s -B name", "an address of its host"),
             ("-c h -R --full-duplex", "exclude"),
             ("-c h --unheard-of", "unexpected argument"),
@@ -516,6 +551,14 @@ mod tests {
             assert!(refused.contains(said), "{words}: {refused}");
         }
         assert!(matches!(of("--help"), Ok(Iperf2Action::Help(text)) if text.contains("-P")));
-        assert_eq!(of("-v"), Ok(Iperf2Action::Version));
+        assert_eq!(of("-v"), Ok(Iperf2Action::Version("2.2".to_owned())));
+        assert_eq!(
+            plan("-t 3 -c h -t 0.5").end,
+            End::TimeNs(Nanos::from_millis(500))
+        );
+        assert_eq!(
+            (plan("-c h").family, plan("-c ::1").family),
+            (Family::V4, Family::V6)
+        );
     }
 }

@@ -9,10 +9,11 @@ use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_engine::client::{self, ClientOptions, DatagramFit, Ended};
-use linerate_engine::server::{Server, ServerEvent, ServerOptions};
+use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_kernel::{clock, process, socket};
 use linerate_model::plan::{Family, Protocol};
 use linerate_model::record::{Outcome, Role, RunRecord};
+use linerate_model::units::Nanos;
 use linerate_report::iperf2::{Iperf2Settings, Iperf2Text, listening};
 
 use crate::action::Failure;
@@ -23,6 +24,8 @@ use crate::signals;
 
 /// A sender whose receiver got less than this share of what it wrote is told so.
 const NEARLY_ALL: f64 = 0.99;
+/// The longest test: ten years.
+const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
 /// The signals that end a test or a server.
 const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE];
 
@@ -34,8 +37,8 @@ pub(crate) fn run(arguments: Vec<OsString>, printer: &Printer) -> Result<(), Fai
             Err(Failure::Said)
         }
         Ok(Iperf2Action::Help(text)) => Ok(printer.print(&text)?),
-        Ok(Iperf2Action::Version) => Ok(printer.print(&format!(
-            "iperf version 2.2 (linerate {}) pthreads\n",
+        Ok(Iperf2Action::Version(version)) => Ok(printer.print(&format!(
+            "iperf version {version} (linerate {}) pthreads\n",
             env!("CARGO_PKG_VERSION")
         ))?),
         Ok(Iperf2Action::Client(request)) => run_client(*request, printer),
@@ -56,7 +59,9 @@ fn settings(role: Role, output: &Iperf2Output, host: &str) -> Iperf2Settings {
 
 fn warn(output: &Iperf2Output, printer: &Printer) {
     if output.enhanced {
-        printer.tell("linerate: warning: -e: the columns of the enhanced layout are not printed");
+        printer.tell(
+            "linerate: warning: -e: the columns of the enhanced layout are not printed, in CSV neither",
+        );
     }
 }
 
@@ -103,6 +108,9 @@ fn run_client(request: Iperf2Client, printer: &Printer) -> Result<(), Failure> {
     text.set_now(now());
     printer.print(&of_lines(&text.end(&ended.record)))?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
+    for line in text.unanswered(&ended.record) {
+        printer.tell(&line);
+    }
     for note in notes(&ended) {
         printer.tell(&format!("linerate: note: {note}"));
     }
@@ -160,6 +168,7 @@ fn run_server(request: &Iperf2Server, printer: &Printer) -> Result<(), Failure> 
         family: request.family,
         interval: request.interval,
         iperf2: true,
+        limits: limits(),
         ..ServerOptions::default()
     };
     let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
@@ -179,6 +188,16 @@ fn run_server(request: &Iperf2Server, printer: &Printer) -> Result<(), Failure> 
     out.drain();
     errors.drain();
     Ok(served.map(drop)?)
+}
+
+/// As iperf2's server: no bound of time, nor of one address but that of all.
+fn limits() -> ServerLimits {
+    let limits = ServerLimits::default();
+    ServerLimits {
+        duration: UNBOUNDED,
+        clients_per_address: limits.clients,
+        ..limits
+    }
 }
 
 /// What this kernel gives a new socket to receive with, bytes.

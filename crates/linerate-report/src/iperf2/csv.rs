@@ -1,5 +1,5 @@
 //! Lines of `-y C`: time, addresses and ports, stream, interval, bytes, bits a second; of a receiver over UDP then jitter (ms),
-//! lost and all datagrams, percent, and those out of order, which since 2.0.13 stand in a sender's lines as well.
+//! lost and all datagrams, percent, and those out of order, which since 2.1 stand in a sender's lines as well.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub(super) struct Csv<'a> {
     /// `YYYYMMDDhhmmss`.
     pub(super) now: &'a str,
     pub(super) layout: Layout,
-    /// Whether this end's address stands first: a client's, and before 2.0.13 a server's too.
+    /// Whether this end's address stands first: a client's, and before 2.1 a server's too.
     pub(super) own_first: bool,
 }
 
@@ -24,7 +24,7 @@ impl Csv<'_> {
         let ends = self.ends(stream);
         let [first, second] = ends.map(|(address, port)| format!("{address},{port}"));
         let mut line = self.figures(&format!("{first},{second},{number}"), figures);
-        let sent = figures.sent.filter(|_| self.layout == Layout::V2_1);
+        let sent = figures.sent.filter(|_| self.layout != Layout::V2_0);
         let sent = sent.map(|total| Datagrams {
             total,
             ..Datagrams::default()
@@ -44,10 +44,11 @@ impl Csv<'_> {
         line
     }
 
-    /// The line of all streams, which versions since 2.0.13 do not write.
+    /// The line of all streams, which 2.1 does not write. A server of 2.0 has no port in it.
     pub(super) fn sum(self, stream: &StreamOpened, all: &Figures, is_client: bool) -> String {
         let [(first, _), (second, port)] = self.ends(stream);
-        let port = if is_client { port } else { "0" };
+        let has_port = is_client || self.layout == Layout::V2_2;
+        let port = if has_port { port } else { "0" };
         self.figures(&format!("{first},0,{second},{port},-1"), all)
     }
 

@@ -1,7 +1,7 @@
 //! A line of figures.
 
 use super::Layout;
-use crate::iperf3::amounts::{amount, two_digits};
+use crate::iperf3::amounts::{amount, fine_amount, two_digits};
 
 /// Of a stream, or of several, over a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -33,9 +33,16 @@ impl Datagrams {
 }
 
 /// An amount of bytes by its best unit, or by a given one.
-pub(super) fn bytes(bytes: u64, format: Option<char>) -> String {
+pub(super) fn bytes(bytes: u64, layout: Layout, format: Option<char>) -> String {
     let format = format.map_or('A', |format| format.to_ascii_uppercase());
-    amount(bytes as f64, format)
+    layout_amount(bytes as f64, layout, format)
+}
+
+fn layout_amount(bytes: f64, layout: Layout, format: char) -> String {
+    match layout {
+        Layout::V2_0 => amount(bytes, format),
+        Layout::V2_1 | Layout::V2_2 => fine_amount(bytes, format),
+    }
 }
 
 impl Figures {
@@ -69,18 +76,30 @@ impl Figures {
     }
 
     pub(super) fn line(&self, tag: &str, layout: Layout, format: Option<char>) -> String {
-        let (from, to) = (self.from_s, self.to_s);
-        let time = match layout {
-            Layout::V2_0 => format!("{from:4.1}-{to:4.1}"),
-            Layout::V2_1 => format!("{from:.4}-{to:.4}"),
-        };
-        let moved = bytes(self.bytes, format);
-        let rate = amount(self.rate_bps() / 8.0, format.unwrap_or('a'));
+        let time = self.time(layout);
+        let moved = bytes(self.bytes, layout, format);
+        let rate = layout_amount(self.rate_bps() / 8.0, layout, format.unwrap_or('a'));
         let mut line = format!("{tag} {time} sec  {moved}s  {rate}s/sec");
         if let Some(datagrams) = self.datagrams {
             line.push_str(&datagrams.words(tag == "[SUM]", layout));
         }
         line
+    }
+
+    fn time(&self, layout: Layout) -> String {
+        let (from, to) = (self.from_s, self.to_s);
+        match layout {
+            Layout::V2_0 => format!("{from:4.1}-{to:4.1}"),
+            Layout::V2_1 => format!("{from:.4}-{to:.4}"),
+            Layout::V2_2 => format!("{from:.2}-{to:.2}"),
+        }
+    }
+
+    /// The line below it, of a receiver that got datagrams late.
+    pub(super) fn late(&self, tag: &str, layout: Layout) -> Option<String> {
+        let late = self.datagrams?.out_of_order;
+        let time = self.time(layout);
+        (late > 0).then(|| format!("{tag} {time} sec  {late} datagrams received out-of-order"))
     }
 }
 
@@ -92,8 +111,8 @@ impl Datagrams {
         match (layout, is_sum) {
             (Layout::V2_0, true) => String::new(),
             (Layout::V2_0, false) => format!("  {jitter:6.3} ms {lost:4}/{total:5} ({percent}%)"),
-            (Layout::V2_1, true) => format!("   {lost}/{total} ({percent}%)"),
-            (Layout::V2_1, false) => format!("  {jitter:6.3} ms {lost}/{total} ({percent}%)"),
+            (_, true) => format!("   {lost}/{total} ({percent}%)"),
+            (_, false) => format!("  {jitter:6.3} ms {lost}/{total} ({percent}%)"),
         }
     }
 }
@@ -133,6 +152,11 @@ mod tests {
                 Layout::V2_1,
                 udp(1.0094, 135_240, 0.018, 1, 93),
                 "[  1] 0.0000-1.0094 sec   132 KBytes  1.07 Mbits/sec   0.018 ms 1/93 (1.1%)",
+            ),
+            (
+                Layout::V2_2,
+                tcp(0.4, 0),
+                "[  1] 0.00-0.40 sec  0.000 Bytes  0.000 bits/sec",
             ),
             (
                 Layout::V2_0,

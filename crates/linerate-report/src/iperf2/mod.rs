@@ -1,13 +1,13 @@
 //! What iperf2 would have printed: its text and its CSV (`-y C`), made from linerate's events while a test runs and from the
 //! record at its end.
 //!
-//! Two layouts: that of 2.0.x up to 2.0.12, and that of 2.0.13, 2.1 and 2.2. It prints nothing and reads no clock: lines go out
+//! Three layouts: those of 2.0 up to 2.0.12, of 2.1 (as Debian builds it) and of 2.2. It prints nothing and reads no clock: lines go out
 //! as strings, without their newline. Figures mean what they mean in iperf2: a sender's are what it wrote, whatever arrived.
 
 mod csv;
 mod lines;
 
-use linerate_model::plan::{Plan, Protocol};
+use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::{Event, Interval, StreamInterval, StreamOpened};
 use linerate_model::record::{Role, RunRecord, StreamRecord};
 use linerate_model::units::Nanos;
@@ -25,8 +25,10 @@ const HEAD_UDP: &str =
 pub enum Layout {
     /// 2.0.12 and older: streams by their sockets' numbers, tenths of a second.
     V2_0,
-    /// 2.0.13, 2.1, 2.2.
+    /// 2.1: by their places, ten thousandths of a second, no sums in CSV.
     V2_1,
+    /// 2.2: hundredths of a second.
+    V2_2,
 }
 
 /// How to show a run.
@@ -38,7 +40,7 @@ pub struct Iperf2Settings {
     pub layout: Layout,
     /// `-y C`.
     pub csv: bool,
-    /// `-f`: one of `kmgtKMGT`, `b` and `B` for none; absent = the best unit for each figure.
+    /// `-f`: one of `kmgtaKMGTA`; absent = the best unit for each figure.
     pub format: Option<char>,
     /// `-i`: whether intervals are shown.
     pub intervals: bool,
@@ -74,7 +76,7 @@ pub fn listening(
     if protocol == Protocol::Udp && layout == Layout::V2_0 {
         lines.push(format!("Receiving {block_bytes} byte datagrams"));
     }
-    let size = lines::bytes(buffer_bytes, None);
+    let size = lines::bytes(buffer_bytes, layout, None);
     lines.push(format!("{buffer} size: {size} (default)"));
     lines.push(BAR.to_owned());
     lines
@@ -125,11 +127,17 @@ impl Iperf2Text {
         if self.settings.role == Role::Client {
             lines = self.connecting();
         }
-        lines.extend(self.streams.iter().map(|stream| {
+        let way = match self.plan.direction {
+            _ if self.settings.layout == Layout::V2_0 => "",
+            Direction::Send => "",
+            Direction::Receive => " (reverse)",
+            Direction::Both => " (full-duplex)",
+        };
+        lines.extend(self.connections().map(|stream| {
             let (local, port) = place(&stream.local);
             let (remote, remote_port) = place(&stream.remote);
             format!(
-                "{} local {local} port {port} connected with {remote} port {remote_port}",
+                "{} local {local} port {port} connected with {remote} port {remote_port}{way}",
                 self.tag(stream.id)
             )
         }));
@@ -151,7 +159,7 @@ impl Iperf2Text {
         }
         let mss = plan
             .mss_bytes
-            .filter(|_| self.settings.layout == Layout::V2_1);
+            .filter(|_| self.settings.layout != Layout::V2_0);
         lines.extend(mss.map(|mss| format!("MSS req size {mss} bytes (per TCP_MAXSEG)")));
         let granted = self
             .streams
@@ -162,14 +170,11 @@ impl Iperf2Text {
                 None => " (default)".to_owned(),
                 Some(asked) if asked.count() == granted => String::new(),
                 Some(asked) => {
-                    let asked = lines::bytes(asked.count(), self.settings.format);
+                    let asked = self.bytes(asked.count());
                     format!(" (WARNING: requested {})", asked.trim_start())
                 }
             };
-            lines.push(format!(
-                "{buffer} size: {}{asked}",
-                lines::bytes(granted, self.settings.format)
-            ));
+            lines.push(format!("{buffer} size: {}{asked}", self.bytes(granted)));
         }
         lines.push(BAR.to_owned());
         lines
@@ -178,7 +183,7 @@ impl Iperf2Text {
     fn sending(&self) -> String {
         let block = self.plan.block_bytes.count();
         match (self.settings.layout, self.plan.rate_bps) {
-            (Layout::V2_1, Some(rate)) if rate.0 > 0 => {
+            (Layout::V2_1 | Layout::V2_2, Some(rate)) if rate.0 > 0 => {
                 let gap = (block * 8) as f64 / rate.0 as f64 * 1e6;
                 format!("Sending {block} byte datagrams, IPG target: {gap:.2} us (kalman adjust)")
             }
@@ -186,18 +191,49 @@ impl Iperf2Text {
         }
     }
 
-    /// The stream's number: its place since 2.0.13, before that its socket's, of which 0 to 2 are taken.
+    fn bytes(&self, bytes: u64) -> String {
+        lines::bytes(bytes, self.settings.layout, self.settings.format)
+    }
+
+    /// The connections: in both directions each has two streams.
+    fn connections(&self) -> impl Iterator<Item = &StreamOpened> {
+        let both = self.plan.direction == Direction::Both;
+        let first = self.settings.role == Role::Client;
+        let mut all = self.streams.iter();
+        std::iter::from_fn(move || all.find(|stream| !both || stream.sends == first))
+    }
+
+    /// The stream's number: since 2.1 its connection's place, before that its socket's, of which 0 to 2 are taken.
     fn number(&self, id: u32) -> usize {
-        let at = self.streams.iter().position(|stream| stream.id == id);
-        let at = at.unwrap_or(0);
+        let stream = self.streams.iter().find(|stream| stream.id == id);
+        let of = |one: &StreamOpened| {
+            stream
+                .is_some_and(|stream| (&one.local, &one.remote) == (&stream.local, &stream.remote))
+        };
+        let at = self.connections().position(of).unwrap_or(0);
         match self.settings.layout {
             Layout::V2_0 => at + 3,
-            Layout::V2_1 => at + 1,
+            Layout::V2_1 | Layout::V2_2 => at + 1,
         }
     }
 
     fn tag(&self, id: u32) -> String {
         format!("[{:3}]", self.number(id))
+    }
+
+    /// The tag of a stream's figures: one against the usual direction has a star.
+    fn tag_of_figures(&self, id: u32) -> String {
+        let usual = match (self.plan.direction, self.settings.role) {
+            (Direction::Receive, Role::Server) => true,
+            (_, role) => role == Role::Client,
+        };
+        let stream = self.streams.iter().find(|stream| stream.id == id);
+        let turned = self.settings.layout != Layout::V2_0
+            && stream.is_some_and(|stream| stream.sends != usual);
+        if turned {
+            return format!("[{:>3}]", format!("*{}", self.number(id)));
+        }
+        self.tag(id)
     }
 
     /// A head, the first time.
@@ -235,11 +271,13 @@ impl Iperf2Text {
                 HEAD
             };
             lines.extend(self.head(head));
-            lines.push(self.line(&self.tag(*id), one));
+            let tag = self.tag_of_figures(*id);
+            lines.push(self.line(&tag, one));
+            lines.extend(one.late(&tag, self.settings.layout));
         }
         if figures.len() > 1 {
             let sum = Figures::sum(figures.iter().map(|(_, one)| one));
-            if self.settings.layout == Layout::V2_1 {
+            if self.settings.layout != Layout::V2_0 {
                 lines.extend(self.head(HEAD));
             }
             lines.push(self.line("[SUM]", &sum));
@@ -264,7 +302,7 @@ impl Iperf2Text {
             .filter_map(|(id, one)| Some(csv.line(stream(*id)?, self.number(*id), one)))
             .collect();
         if let (Some(first), true) = (self.streams.first(), figures.len() > 1)
-            && layout == Layout::V2_0
+            && layout != Layout::V2_1
         {
             let sum = Figures::sum(figures.iter().map(|(_, one)| one));
             lines.push(csv.sum(first, &sum, is_client));
@@ -283,7 +321,10 @@ impl Iperf2Text {
             .map(|stream| (stream.id, of_stream(half.start_ns, stream)))
             .collect();
         let mut lines = self.table(&figures);
-        if self.plan.protocol == Protocol::Udp && self.settings.role == Role::Client {
+        if self.plan.protocol == Protocol::Udp
+            && self.plan.direction == Direction::Send
+            && self.settings.role == Role::Client
+        {
             let sent = half.streams.iter().filter(|stream| stream.sends);
             let sent: Vec<(u32, u64)> = sent
                 .filter_map(|stream| Some((stream.id, stream.udp.as_ref()?.sent)))
@@ -296,12 +337,27 @@ impl Iperf2Text {
         lines
     }
 
+    /// What goes to standard error: flows whose report did not come.
+    pub fn unanswered(&self, record: &RunRecord) -> Vec<String> {
+        let reports = self.plan.protocol == Protocol::Udp && self.plan.direction == Direction::Send;
+        let flows = self.streams.iter().filter(|stream| {
+            let told = record.peer_results.iter().flat_map(|peer| &peer.streams);
+            reports && !told.into_iter().any(|one| one.id == stream.id)
+        });
+        flows
+            .map(|stream| {
+                let tag = self.tag(stream.id);
+                format!("{tag} WARNING: did not receive ack of last datagram after 10 tries.")
+            })
+            .collect()
+    }
+
     fn sent(&self, sent: &[(u32, u64)]) -> Vec<String> {
         let mut lines: Vec<String> = sent
             .iter()
             .map(|(id, count)| format!("{} Sent {count} datagrams", self.tag(*id)))
             .collect();
-        if sent.len() > 1 && self.settings.layout == Layout::V2_1 {
+        if sent.len() > 1 && self.settings.layout != Layout::V2_0 {
             let all: u64 = sent.iter().map(|(_, count)| count).sum();
             lines.push(format!("[SUM-{}] Sent {all} datagrams", sent.len()));
         }
@@ -332,7 +388,7 @@ impl Iperf2Text {
             }
             let tag = self.tag(stream.id);
             lines.push(format!("{tag} Server Report:"));
-            if self.settings.layout == Layout::V2_1 {
+            if self.settings.layout != Layout::V2_0 {
                 lines.push(HEAD_UDP.to_owned());
             }
             lines.push(self.line(&tag, &figures));
@@ -340,7 +396,7 @@ impl Iperf2Text {
         lines
     }
 
-    /// Before 2.0.13 a server's report is a line of its own, as the server would write it.
+    /// Before 2.1 a server's report is a line of its own, as the server would write it.
     fn csv_report(&self, id: u32, figures: &Figures) -> Option<String> {
         let csv = Csv {
             now: &self.now,

@@ -3,6 +3,16 @@
 /// An amount of bytes (or bytes per second) in `format`: one of `kmgtKMGT`, `a` for the best unit in
 /// bits, `A` for the best in bytes. Bits are counted in thousands, bytes in 1024s.
 pub(crate) fn amount(bytes: f64, format: char) -> String {
+    written(scaled(bytes, format), 2)
+}
+
+/// The same with three decimals below 1, as iperf2 has it since 2.1.
+pub(crate) fn fine_amount(bytes: f64, format: char) -> String {
+    written(scaled(bytes, format), 3)
+}
+
+/// A value, its unit's prefix and its unit.
+fn scaled(bytes: f64, format: char) -> (f64, &'static str, &'static str) {
     let in_bytes = format.is_ascii_uppercase();
     let (base, mut value) = if in_bytes {
         (1024.0, bytes)
@@ -16,8 +26,12 @@ pub(crate) fn amount(bytes: f64, format: char) -> String {
         power += 1;
     }
     let prefix = ["", "K", "M", "G", "T"][power];
-    let unit = if in_bytes { "Byte" } else { "bit" };
+    (value, prefix, if in_bytes { "Byte" } else { "bit" })
+}
+
+fn written((value, prefix, unit): (f64, &str, &str), most: usize) -> String {
     let decimals = match value {
+        value if value < 0.9995 => most,
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,
         _ => 0,
@@ -67,6 +81,18 @@ mod tests {
             (2e18, 'A', "1818989 TByte"),
         ] {
             assert_eq!(amount(bytes, format), text);
+        }
+    }
+
+    #[test]
+    fn below_1_iperf2_has_three_decimals() {
+        for (bytes, format, text) in [
+            (0.0, 'a', "0.000 bit"),
+            (15_625_000.0, 'g', "0.125 Gbit"),
+            (100.0 * 1024.0, 'M', "0.098 MByte"),
+            (163_840.0, 'a', "1.31 Mbit"),
+        ] {
+            assert_eq!(fine_amount(bytes, format), text);
         }
     }
 

@@ -75,12 +75,16 @@ fn a_client_s_lines_are_the_real_program_s() {
         "-n 1M",
         "-n 1M -P 2",
         "-n 1M -f m",
+        "-n 1M -R",
+        "-t 0.5 -b 10m --full-duplex",
+        "-u -t 1 -b 1M -R",
+        "-t 1 -i 0",
+        "-t 9 -t 1",
         "-n 1M -N -M 1000",
         "-n 1M -y C",
         "-u -t 1 -b 1M",
         "-u -t 1 -b 1M -P 2",
         "-u -t 1 -b 1M -l 500",
-        "-u -t 1 -b 1M -y C",
     ] {
         let udp = if words.contains("-u") { "-u" } else { "" };
         // A server of 2.1.8 answers its first client over UDP alone.
@@ -97,7 +101,8 @@ fn a_client_s_lines_are_the_real_program_s() {
             command.args(words.split_whitespace());
             command
         });
-        let ours = told(&mut |words| linerate(&format!("iperf {words}"))).expect(0);
+        let ours =
+            told(&mut |words| linerate(&format!("iperf --iperf-version 2.1 {words}"))).expect(0);
         assert_eq!(
             shape(&ours.out),
             shape(&real.out),
@@ -128,7 +133,9 @@ fn a_server_s_lines_are_the_real_program_s() {
         )));
         let real = real.out();
         let port = free_port();
-        let ours = start(&mut linerate(&format!("iperf -s -p {port} {server_words}")));
+        let ours = start(&mut linerate(&format!(
+            "iperf -s --iperf-version 2.1 -p {port} {server_words}"
+        )));
         assert!(wait_until(Duration::from_secs(20), || {
             std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         }));
@@ -188,6 +195,8 @@ fn what_is_not_carried_out_is_refused_by_its_name() {
         ("iperf -c 127.0.0.1 -d", "--full-duplex"),
         ("iperf", "one of -s"),
         ("iperf -c 127.0.0.1 --isochronous", "frames"),
+        ("iperf -c 127.0.0.1 -m", "segment size"),
+        ("iperf -s -w 4M", "not carried out"),
     ] {
         let done = run(&mut linerate(words), LONG).expect(1);
         assert!(done.error.contains(said), "{words}: {}", done.error);
@@ -199,6 +208,14 @@ fn what_is_not_carried_out_is_refused_by_its_name() {
     );
     assert_ne!(done.code(), Some(0));
     assert!(done.error.contains("refused"), "{}", done.error);
+    // Over UDP nobody answers, and it is said as iperf says it.
+    let words = format!("iperf -c 127.0.0.1 -p {port} -u -t 0.5");
+    let done = run(&mut linerate(&words), LONG);
+    assert!(
+        done.error.contains("[  1] WARNING: did not receive ack"),
+        "{}",
+        done.error
+    );
     let done = run(&mut linerate("iperf -v"), LONG).expect(0);
     assert!(done.out.starts_with("iperf version 2.2"), "{}", done.out);
 }
