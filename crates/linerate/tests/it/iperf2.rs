@@ -175,6 +175,17 @@ fn agrees(cell: &Cell<'_>, out: &str, records: &[RunRecord]) {
     assert_eq!(streams, cell.streams * ways, "{name}\n{out}");
 }
 
+/// Why a cell does not work with the program's own server either.
+fn broken(version: &str, udp: bool, way: &str, streams: u64) -> Option<&'static str> {
+    if version.starts_with("2.0.6") && !udp && way == "-r" {
+        return Some("its client ends before the way back, as with its own server");
+    }
+    if version.starts_with("2.2") && udp && ["-r", "-d"].contains(&way) && streams > 1 {
+        return Some("its client mixes flows back and waits for ever, as with its own server");
+    }
+    None
+}
+
 fn cells(udp: bool) {
     let _alone = alone();
     for program in programs("our server for iperf 2") {
@@ -185,6 +196,10 @@ fn cells(udp: bool) {
                 continue;
             }
             for (streams, end) in [(1, "-t 1"), (8, "-n 1M")] {
+                if let Some(why) = broken(&version, udp, way, streams) {
+                    say(&format!("iperf {version}, {way} -P {streams}: {why}"));
+                    continue;
+                }
                 let cell = Cell {
                     program: &program,
                     udp,
@@ -229,6 +244,26 @@ fn stock(program: &str, udp: bool) -> (Running, u16) {
     (server, port)
 }
 
+/// The totals of our test at a stock server. On a busy machine such a server loses the end of a flow among several: then it reports nothing,
+/// and the test is made again.
+fn totals_at(program: &str, udp: bool, words: &str) -> serde_json::Value {
+    for attempt in 1_u32.. {
+        let (_server, port) = stock(program, udp);
+        let words = format!("test 127.0.0.1 -p {port} --iperf2 {words} --json");
+        let done = run(&mut crate::harness::linerate(&words), LONG).expect(0);
+        let document = done.json();
+        let total = &document["ledger"]["directions"][0]["total"];
+        let is_reported = total
+            .pointer("/datagrams/delivered")
+            .is_some_and(|it| !it.is_null());
+        if is_reported || !udp || words.contains("-R") || attempt == 3 {
+            return total.clone();
+        }
+        say(&format!("{program} reported nothing of {words}: again"));
+    }
+    unreachable!("the third is the last")
+}
+
 #[test]
 fn our_client_agrees_with_servers_of_iperf2() {
     let _alone = alone();
@@ -245,12 +280,8 @@ fn our_client_agrees_with_servers_of_iperf2() {
             if is_old && way.ends_with("-R") {
                 continue;
             }
-            let (_server, port) = stock(&program, udp);
-            let udp_word = if udp { "-u" } else { "" };
-            let words = format!("test 127.0.0.1 -p {port} --iperf2 {udp_word} {way} {end} --json");
-            let done = run(&mut crate::harness::linerate(&words), LONG).expect(0);
-            let document = done.json();
-            let total = &document["ledger"]["directions"][0]["total"];
+            let words = format!("{} {way} {end}", if udp { "-u" } else { "" });
+            let total = totals_at(&program, udp, &words);
             let count = |pointer: &str| total.pointer(pointer).and_then(serde_json::Value::as_u64);
             if udp && !way.ends_with("-R") {
                 let sent = count("/datagrams/sent").unwrap();
