@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_engine::client::{self, ClientOptions, DatagramFit, Ended};
+use linerate_engine::client::{self, ClientOptions, Ended};
 use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_kernel::{clock, process, socket};
 use linerate_model::plan::{Family, Protocol};
@@ -90,7 +90,6 @@ fn run_client(request: Iperf2Client, printer: &Printer) -> Result<(), Failure> {
     let options = ClientOptions {
         iperf2: true,
         endless,
-        fit_datagrams: None::<DatagramFit>,
         ..ClientOptions::default()
     };
     let settings = settings(Role::Client, &output, &plan.host);
