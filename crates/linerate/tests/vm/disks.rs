@@ -137,8 +137,28 @@ fn an_array_is_watched_level_by_level() {
     machine.power_off();
 }
 
-/// A disk that does 120 requests a second does no more for eight programs than for two.
+/// A disk that does 120 requests a second does no more for eight programs than for two, and is told to be at its limit. Where the guest
+/// had too little of this machine to keep it busy, it is looked at again.
 fn at_its_limit(machine: &mut Machine<'_>) {
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        let (rate, finding) = busy(machine);
+        assert!(rate < 1.1 * 120.0, "{rate} requests a second of 120");
+        let told = (finding["id"].as_str(), finding["severity"].as_str());
+        say(&format!(
+            "{rate:.1} requests a second: {}",
+            finding["sentence"]
+        ));
+        if rate > 0.9 * 120.0 && told == (Some("disk-busy"), Some("limit")) {
+            return;
+        }
+        said.push(format!("{rate:.1}: {finding}"));
+    }
+    panic!("three times: {said:#?}");
+}
+
+/// The rate of a disk that two and then eight programs read, and the first finding.
+fn busy(machine: &mut Machine<'_>) -> (f64, Value) {
     let readers = |count: u32, seconds: u32| {
         format!(
             "for number in $(seq {count}); do timeout {seconds} dd if=/dev/vdg of=/dev/null bs=4k iflag=direct \
@@ -152,16 +172,8 @@ fn at_its_limit(machine: &mut Machine<'_>) {
         readers(8, 7)
     ));
     let seen: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let finding = &seen["findings"][0];
-    say(&format!("{}", finding["sentence"]));
-    assert_eq!(
-        (&finding["id"], &finding["severity"]),
-        (&"disk-busy".into(), &"limit".into())
-    );
-    let rate = device(&seen, "vdg")["rates"]["read"]["per_s"]
-        .as_f64()
-        .unwrap();
-    assert!((rate / 120.0 - 1.0).abs() < 0.1, "{rate}");
+    let rate = device(&seen, "vdg")["rates"]["read"]["per_s"].as_f64();
+    (rate.unwrap(), seen["findings"][0].clone())
 }
 
 #[test]
