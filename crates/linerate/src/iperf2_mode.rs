@@ -13,21 +13,18 @@ use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_kernel::{clock, process, socket};
 use linerate_model::plan::{Family, Protocol};
 use linerate_model::record::{Outcome, Role, RunRecord};
-use linerate_model::units::Nanos;
 use linerate_report::iperf2::{Iperf2Settings, Iperf2Text, listening};
 
 use crate::action::Failure;
 use crate::iperf2_arguments::{self, Iperf2Action, Iperf2Client, Iperf2Output, Iperf2Server};
+use crate::iperf3_mode::UNBOUNDED;
 use crate::outlet::Outlet;
 use crate::printer::Printer;
+use crate::serve::standard_output;
 use crate::signals;
 
-/// A sender whose receiver got less than this share of what it wrote is told so.
+/// Where less than this share of what a sender wrote was acknowledged, it is told.
 const NEARLY_ALL: f64 = 0.99;
-/// The longest test: ten years.
-const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
-/// The signals that end a test or a server.
-const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE];
 
 /// Does what iperf2 would do.
 pub(crate) fn run(arguments: Vec<OsString>, printer: &Printer) -> Result<(), Failure> {
@@ -80,16 +77,11 @@ fn of_lines(lines: &[String]) -> String {
 }
 
 fn run_client(request: Iperf2Client, printer: &Printer) -> Result<(), Failure> {
-    let Iperf2Client {
-        plan,
-        output,
-        endless,
-    } = request;
+    let Iperf2Client { plan, output } = request;
     warn(&output, printer);
-    let stop = signals::take(&STOPS)?;
+    let stop = signals::take(&signals::OF_IPERF)?;
     let options = ClientOptions {
         iperf2: true,
-        endless,
         ..ClientOptions::default()
     };
     let settings = settings(Role::Client, &output, &plan.host);
@@ -152,9 +144,9 @@ fn run_server(request: &Iperf2Server, printer: &Printer) -> Result<(), Failure> 
     if request.daemon {
         process::go_to_background()?;
     }
-    let stop = signals::take(&STOPS)?;
+    let stop = signals::take(&signals::OF_IPERF)?;
     let errors = Outlet::of_errors(Printer::new())?;
-    let out = output(&errors)?;
+    let out = standard_output(false, &errors)?;
     let teller = Teller {
         out: out.clone(),
         errors: errors.clone(),
@@ -212,16 +204,6 @@ fn receive_buffer(request: &Iperf2Server) -> std::io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-fn output(errors: &Outlet) -> Result<Outlet, Failure> {
-    let (printer, errors) = (Printer::new(), errors.clone());
-    let started = Outlet::start(
-        move |text| printer.print(text),
-        |lines| format!("[{lines} lines are missing: this output was not read]\n"),
-        move |error| errors.say(format!("linerate: error: cannot write the output: {error}")),
-    );
-    Ok(started?)
-}
-
 /// Prints what the server's threads tell.
 struct Teller {
     out: Outlet,
@@ -248,8 +230,8 @@ impl Teller {
                 })
             }
             ServerEvent::Finished { test, record, .. } => {
-                let mut tests = self.tests();
-                tests.get_mut(test).map(|text| {
+                let text = self.tests().remove(test);
+                text.map(|mut text| {
                     text.set_now(now());
                     text.end(record)
                 })

@@ -135,7 +135,7 @@ pub enum ServerEvent {
         /// Whether its end was told by the client or made here; not where it broke off.
         in_order: bool,
     },
-    /// What a client asks for, before it is admitted or refused.
+    /// What a client asks for, before it is admitted or refused; of an iperf2, before each part of its test.
     Asked {
         /// The test's number.
         test: u64,

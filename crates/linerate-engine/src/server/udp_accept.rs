@@ -112,7 +112,12 @@ fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr)
     true
 }
 
-fn find(shared: &Shared, peer: IpAddr, which: impl Fn(&Entry) -> bool) -> Option<Arc<Entry>> {
+/// The test of a peer that this is true of.
+pub(super) fn find(
+    shared: &Shared,
+    peer: IpAddr,
+    which: impl Fn(&Entry) -> bool,
+) -> Option<Arc<Entry>> {
     let sessions = shared.sessions();
     sessions
         .by_cookie

@@ -64,6 +64,20 @@ pub(crate) struct Early {
     pub(crate) came: Nanos,
 }
 
+impl Early {
+    /// A datagram that came.
+    pub(crate) fn of(datagram: &[u8], came: Nanos) -> Self {
+        let mut head = [0; 16];
+        let length = datagram.len().min(head.len());
+        head[..length].copy_from_slice(&datagram[..length]);
+        Self {
+            head,
+            bytes: datagram.len(),
+            came,
+        }
+    }
+}
+
 impl Flow {
     /// A TCP stream, of whose payload so many bytes were read already.
     pub(crate) fn tcp(read_before: u64) -> Self {
@@ -151,12 +165,12 @@ pub(super) fn end(
         }
         number = number.saturating_add(i64::from(counts || round == 0 && sent == 0));
         numbering.write(now, -number, datagram);
-        let sent = socket::send(fd, datagram);
+        let went = socket::send(fd, datagram);
         let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        if !flow.reports && is_out && sent.as_ref().is_err_and(refused) {
+        if !flow.reports && is_out && went.as_ref().is_err_and(refused) {
             break;
         }
-        let out = sent.is_ok();
+        let out = went.is_ok();
         if out && counts && !is_out {
             recorder.moved(now, datagram.len() as u64);
         }
@@ -164,7 +178,7 @@ pub(super) fn end(
         let wait = if flow.reports {
             every
         } else {
-            Nanos(END_AGAIN.0 << round.min(ENDS_UNANSWERED))
+            Nanos(END_AGAIN.0 << round)
         };
         if await_report(flow, fd, recorder, now.plus(wait)) {
             break;

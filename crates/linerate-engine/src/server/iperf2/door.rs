@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
 use linerate_kernel::{clock, thread};
-use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 use linerate_wire::cookie::Cookie;
 use linerate_wire::iperf2::caller::Caller;
@@ -14,6 +13,7 @@ use linerate_wire::iperf2::datagram::Layout;
 use super::super::listen::Pending;
 use super::super::occupancy::Origin;
 use super::super::place::Place;
+use super::super::udp_accept::find;
 use super::super::{Arrival, Cause, Entry, EntryState, ServerEvent, Shared};
 use super::heard::Beginning;
 use super::session::{self, Opened};
@@ -71,7 +71,7 @@ impl NewFlows {
         let came = clock::monotonic();
         if let Some((_, _, early)) = self.0.get_mut(&source) {
             if early.len() < MOST_EARLY && datagram.len() >= SHORTEST {
-                early.push(beginning(datagram, came));
+                early.push(Early::of(datagram, came));
             }
             return;
         }
@@ -79,31 +79,28 @@ impl NewFlows {
             return;
         }
         let first = Beginning::of(datagram, came);
-        let proved = || shared.sessions().proofs.holds(source.ip(), came);
-        let proved = first.is_some() && proved();
+        let proved = first.is_some() && shared.sessions().proofs.holds(source.ip(), came);
         // A client that wants to be sent datagrams sends one alone.
         let begins = match first {
             Some(first) if proved || first.asks() => Some(first),
             first => shared.heard().take(first, datagram, source, came),
         };
         let Some(begins) = begins else { return };
-        let asks = begins.asks();
-        let (caller, layout, early) = (begins.caller, begins.layout, begins.early);
         let opened = Opened {
-            caller,
+            caller: begins.caller,
             over_udp: true,
             peer: source,
-            came: early.first().map_or(came, |first| first.came),
-            layout,
+            came: begins.came,
+            layout: begins.layout,
             read: 0,
             port,
         };
         // The first flow of a test has used its proof up.
-        if asks && !proved && !is_awaited(shared, &opened) {
+        if begins.asks() && !proved && !is_awaited(shared, &opened) {
             return turn_away(shared, &opened, UNPROVED);
         }
         let Ok(socket) = open() else { return };
-        self.0.insert(source, (opened, socket, early));
+        self.0.insert(source, (opened, socket, begins.early));
     }
 
     /// Hands them on.
@@ -114,28 +111,14 @@ impl NewFlows {
     }
 }
 
-pub(super) fn beginning(datagram: &[u8], came: Nanos) -> Early {
-    let mut head = [0; 16];
-    let length = datagram.len().min(head.len());
-    head[..length].copy_from_slice(&datagram[..length]);
-    Early {
-        head,
-        bytes: datagram.len(),
-        came,
-    }
-}
-
 /// Whether a test waits for this flow.
 fn is_awaited(shared: &Shared, opened: &Opened) -> bool {
-    let address = address_of(opened);
     let fits = |entry: &Entry| {
         let state = entry.lock();
         let door = state.iperf2.as_ref();
         door.is_some_and(|door| door.fits(&opened.caller, opened.over_udp))
     };
-    let sessions = shared.sessions();
-    let mut here = sessions.by_cookie.values().filter(|it| it.peer == address);
-    here.any(|entry| fits(entry))
+    find(shared, address_of(opened), fits).is_some()
 }
 
 fn address_of(opened: &Opened) -> IpAddr {
@@ -190,42 +173,42 @@ fn begin(shared: &Arc<Shared>, opened: Opened, handle: Option<TcpStream>, arriva
         Ok(taken) => taken,
         Err(reason) => return turn_away(shared, &opened, reason),
     };
-    let (number, refused) = (place.number, opened.clone());
+    let (number, peer, over_udp) = (place.number, opened.peer, opened.over_udp);
     let for_thread = Arc::clone(shared);
     let spawned = std::thread::Builder::new()
         .name(format!("test {number}"))
         .stack_size(512 << 10)
         .spawn(move || session::run(&for_thread, &entry, place, opened, arrival));
     if let Err(error) = spawned {
-        let reason = format!("no thread for it: {error}");
-        tell_refusal(shared, &refused, None, reason.into(), Cause::Host);
+        let refused = ServerEvent::Refused {
+            test: None,
+            peer,
+            reason: format!("no thread for it: {error}").into(),
+            cause: Cause::Host,
+        };
+        tell_refusal(shared, over_udp, refused);
     }
 }
 
 /// There is no way to tell an iperf2 why: its connection is closed, its datagrams are not answered.
 fn turn_away(shared: &Shared, opened: &Opened, reason: &str) {
-    tell_refusal(shared, opened, None, reason.into(), Cause::TurnedAway);
+    let refused = ServerEvent::Refused {
+        test: None,
+        peer: opened.peer,
+        reason: reason.into(),
+        cause: Cause::TurnedAway,
+    };
+    tell_refusal(shared, opened.over_udp, refused);
 }
 
-/// One line for each datagram that anybody sends would be too many.
-pub(super) fn tell_refusal(
-    shared: &Shared,
-    opened: &Opened,
-    test: Option<u64>,
-    reason: PlainText,
-    cause: Cause,
-) {
-    if opened.over_udp {
+/// Tells of a refusal; of those that are `bounded` one a second: a line for each datagram that anybody sends would be too many.
+pub(super) fn tell_refusal(shared: &Shared, bounded: bool, refused: ServerEvent) {
+    if bounded {
         let (now, mut sessions) = (clock::monotonic(), shared.sessions());
         if now.since(sessions.told_of_udp) < TELL_EVERY {
             return;
         }
         sessions.told_of_udp = now;
     }
-    (shared.observe)(ServerEvent::Refused {
-        test,
-        peer: opened.peer,
-        reason,
-        cause,
-    });
+    (shared.observe)(refused);
 }

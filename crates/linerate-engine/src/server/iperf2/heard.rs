@@ -9,7 +9,6 @@ use linerate_model::units::Nanos;
 use linerate_wire::iperf2::caller::{Caller, Way, of_datagram};
 use linerate_wire::iperf2::datagram::{Head, Layout};
 
-use super::door::beginning;
 use crate::stream::iperf2::Early;
 
 /// Sources that are remembered.
@@ -28,7 +27,8 @@ pub(super) struct Beginning {
     pub(super) early: Vec<Early>,
     /// Of the first of them.
     number: i64,
-    came: Nanos,
+    /// When that came.
+    pub(super) came: Nanos,
 }
 
 impl Beginning {
@@ -39,7 +39,7 @@ impl Beginning {
         (number <= LATEST_FIRST).then(|| Self {
             layout,
             caller,
-            early: vec![beginning(datagram, came)],
+            early: vec![Early::of(datagram, came)],
             number,
             came,
         })
@@ -79,7 +79,7 @@ impl Heard {
             && came.since(beginning.came) <= LASTS
             && beginning.goes_on(datagram)
         {
-            beginning.early.push(super::door::beginning(datagram, came));
+            beginning.early.push(Early::of(datagram, came));
             return Some(beginning);
         }
         let first = first?;

@@ -57,7 +57,7 @@ const MOST_REPORTS: u32 = 20;
 const STOPPED_SHARE: f64 = 0.9;
 
 /// The first stream of a test.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Opened {
     pub(super) caller: Caller,
     pub(super) over_udp: bool,
@@ -74,7 +74,7 @@ pub(super) struct Opened {
 
 /// Runs a test to its end; it tells the observer all there is to tell.
 pub(super) fn run(shared: &Shared, entry: &Entry, place: Place, opened: Opened, first: Arrival) {
-    let test = place.number;
+    let (test, peer) = (place.number, opened.peer);
     let mut session = Session {
         shared,
         entry,
@@ -83,7 +83,15 @@ pub(super) fn run(shared: &Shared, entry: &Entry, place: Place, opened: Opened, 
         shares: Vec::new(),
     };
     if let Err(Refusal { cause, reason }) = session.serve(first) {
-        tell_refusal(shared, &session.opened, Some(test), reason.into(), cause);
+        // A test that was admitted has begun: its end is always told.
+        let bounded = session.opened.over_udp && session.place.admitted.is_none();
+        let refused = ServerEvent::Refused {
+            test: Some(test),
+            peer,
+            reason: reason.into(),
+            cause,
+        };
+        tell_refusal(shared, bounded, refused);
     }
 }
 
@@ -178,10 +186,6 @@ impl Session<'_> {
         if wants_proof && !self.shared.sessions().proofs.holds(address, now) {
             return Err(refusal(UNPROVED));
         }
-        (self.shared.observe)(ServerEvent::Asked {
-            test: self.place.number,
-            plan: Box::new(plan.clone()),
-        });
         self.place
             .admit(plan)
             .map_err(|reason| Refusal::code(BUSY, reason))?;
@@ -374,6 +378,10 @@ impl Session<'_> {
         before: Before,
         standing: Vec<Standing>,
     ) -> Result<bool, Refusal> {
+        (self.shared.observe)(ServerEvent::Asked {
+            test: self.place.number,
+            plan: Box::new(plan.clone()),
+        });
         let control = self.control_facts(&standing);
         let started_at_unix_ms = clock::wall().0 / 1_000_000;
         self.tell(Event::Connected {
