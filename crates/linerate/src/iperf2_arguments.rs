@@ -246,8 +246,6 @@ pub(crate) struct Iperf2Output {
 pub(crate) struct Iperf2Client {
     pub(crate) plan: Plan,
     pub(crate) output: Iperf2Output,
-    /// `-t 0`.
-    pub(crate) endless: bool,
 }
 
 /// `iperf -s`.
@@ -264,8 +262,8 @@ pub(crate) struct Iperf2Server {
 
 /// Where no interval was asked for: the longest that there is. None of them is shown.
 const NO_INTERVAL: Nanos = Nanos::from_millis(3_600_000);
-/// The longest test.
-const ENDLESS: Nanos = Nanos::from_millis(86_400_000);
+/// The longest test that a plan can have.
+const LONGEST: Nanos = Nanos::from_millis(86_400_000);
 
 /// Reads the words after the program's name; an error is what to print.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Iperf2Action, String> {
@@ -298,9 +296,14 @@ fn output(words: &Words) -> Iperf2Output {
         layout: layout(words),
         csv: words.style.is_some(),
         format: words.format,
-        intervals: words.interval.is_some_and(|every| every > Nanos::ZERO),
+        intervals: interval(words).is_some(),
         enhanced: words.enhanced,
     }
+}
+
+/// Between two reports; 0 is none.
+fn interval(words: &Words) -> Option<Nanos> {
+    words.interval.filter(|every| *every > Nanos::ZERO)
 }
 
 fn layout(words: &Words) -> Layout {
@@ -324,18 +327,14 @@ fn client(words: &Words, host: &str) -> Result<Iperf2Client, String> {
         (false, true) => Direction::Both,
         (false, false) => Direction::Send,
     };
-    let endless = words.time == Some(Nanos::ZERO);
     plan.end = match (words.num, words.time) {
         // Of each stream.
         (Some(bytes), _) => End::Bytes(Bytes(bytes.saturating_mul(u64::from(plan.streams)))),
         (None, Some(time)) if time > Nanos::ZERO => End::TimeNs(time),
-        (None, Some(_)) => End::TimeNs(ENDLESS),
+        (None, Some(_)) => End::TimeNs(LONGEST),
         (None, None) => End::TimeNs(Plan::DEFAULT_TIME),
     };
-    plan.interval_ns = words
-        .interval
-        .filter(|every| *every > Nanos::ZERO)
-        .unwrap_or(NO_INTERVAL);
+    plan.interval_ns = interval(words).unwrap_or(NO_INTERVAL);
     let rate = words.rate.as_deref().map(|text| rate(text, layout(words)));
     let rate = rate.transpose()?;
     if words.udp {
@@ -362,7 +361,6 @@ fn client(words: &Words, host: &str) -> Result<Iperf2Client, String> {
     Ok(Iperf2Client {
         plan,
         output: output(words),
-        endless,
     })
 }
 
@@ -399,10 +397,7 @@ fn server(words: &Words) -> Result<Iperf2Server, String> {
         port: words.port,
         bind: bind.transpose()?,
         family: if words.ipv6 { Family::V6 } else { Family::V4 },
-        interval: words
-            .interval
-            .filter(|every| *every > Nanos::ZERO)
-            .unwrap_or(NO_INTERVAL),
+        interval: interval(words).unwrap_or(NO_INTERVAL),
         daemon: words.daemon,
     })
 }

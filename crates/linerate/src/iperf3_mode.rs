@@ -19,6 +19,7 @@ use linerate_kernel::{clock, host, process};
 use linerate_model::plan::Plan;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, Role};
+use linerate_model::units::Nanos;
 use linerate_report::iperf3::{Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
@@ -34,8 +35,8 @@ use failure::{Wrong, signal_of};
 use output::Output;
 use pidfile::Pidfile;
 
-/// The signals that end a test or a server, as iperf3 takes them.
-const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE];
+/// The longest test where none was asked for: ten years.
+pub(crate) const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
 
 /// Does what iperf3 would do.
 pub(crate) fn run(arguments: Vec<OsString>, printer: &mut Printer) -> Result<(), Failure> {
@@ -128,7 +129,7 @@ fn credentials(request: &Iperf3Client) -> Result<Option<Credentials>, String> {
 fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> {
     let common = &request.common;
     warn(common, printer);
-    let stop = signals::take(&STOPS)?;
+    let stop = signals::take(&signals::OF_IPERF)?;
     let output = Output::open(common).map_err(|wrong| refuse(printer, &wrong))?;
     let credentials = credentials(request).map_err(|reason| {
         refuse_arguments(&Iperf3ArgumentError::client_keys(Some(reason)), printer)

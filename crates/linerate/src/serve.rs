@@ -138,7 +138,7 @@ fn tell_of_iperf2(
 }
 
 /// Standard output for the lines of tests. The server serves whether or not it can be written.
-fn standard_output(json_stream: bool, errors: &Outlet) -> Result<Outlet, Failure> {
+pub(crate) fn standard_output(json_stream: bool, errors: &Outlet) -> Result<Outlet, Failure> {
     let (printer, errors) = (Printer::new(), errors.clone());
     let missing = move |lines: usize| {
         if json_stream {

@@ -11,6 +11,9 @@ pub(crate) const INTERRUPT: i32 = 2;
 /// `SIGTERM`.
 pub(crate) const TERMINATE: i32 = 15;
 
+/// Those that end a test or a server of iperf2 and iperf3.
+pub(crate) const OF_IPERF: [i32; 3] = [HANGUP, INTERRUPT, TERMINATE];
+
 /// Takes signals as one readable descriptor from now on: to be called before any thread is started.
 pub(crate) fn take(group: &[i32]) -> Result<SignalFd, Failure> {
     let fail = |error| Failure::File(format!("taking over the signals: {error}"));

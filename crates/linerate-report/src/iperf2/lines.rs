@@ -48,12 +48,7 @@ fn layout_amount(bytes: f64, layout: Layout, format: char) -> String {
 impl Figures {
     /// The sum of streams: from the first of their times to the last.
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
-        let mut sum: Option<Self> = None;
-        for one in all {
-            let Some(sum) = &mut sum else {
-                sum = Some(*one);
-                continue;
-            };
+        let and = |mut sum: Self, one: Self| {
             sum.from_s = sum.from_s.min(one.from_s);
             sum.to_s = sum.to_s.max(one.to_s);
             sum.bytes += one.bytes;
@@ -62,8 +57,9 @@ impl Figures {
                 sum.total += one.total;
                 sum.out_of_order += one.out_of_order;
             }
-        }
-        sum.unwrap_or_default()
+            sum
+        };
+        all.copied().reduce(and).unwrap_or_default()
     }
 
     /// Bits a second.

@@ -289,13 +289,17 @@ impl Iperf2Text {
         figures.line(tag, self.settings.layout, self.settings.format)
     }
 
+    fn rows(&self, own_first: bool) -> Csv<'_> {
+        Csv {
+            now: &self.now,
+            layout: self.settings.layout,
+            own_first,
+        }
+    }
+
     fn csv(&self, figures: &[(u32, Figures)]) -> Vec<String> {
         let (is_client, layout) = (self.settings.role == Role::Client, self.settings.layout);
-        let csv = Csv {
-            now: &self.now,
-            layout,
-            own_first: is_client || layout == Layout::V2_0,
-        };
+        let csv = self.rows(is_client || layout == Layout::V2_0);
         let stream = |id: u32| self.streams.iter().find(|stream| stream.id == id);
         let mut lines: Vec<String> = figures
             .iter()
@@ -398,13 +402,8 @@ impl Iperf2Text {
 
     /// Before 2.1 a server's report is a line of its own, as the server would write it.
     fn csv_report(&self, id: u32, figures: &Figures) -> Option<String> {
-        let csv = Csv {
-            now: &self.now,
-            layout: self.settings.layout,
-            own_first: false,
-        };
         let stream = self.streams.iter().find(|stream| stream.id == id)?;
-        let line = csv.line(stream, self.number(id), figures);
+        let line = self.rows(false).line(stream, self.number(id), figures);
         (self.settings.layout == Layout::V2_0).then_some(line)
     }
 }

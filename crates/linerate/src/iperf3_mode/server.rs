@@ -29,10 +29,7 @@ use crate::signals;
 use super::failure::{self, INVALID, Wrong, signal_of};
 use super::output::{Output, stamped};
 use super::pidfile::Pidfile;
-use super::{STOPS, granted, padding, read, refuse, refuse_arguments, settings, warn};
-
-/// The longest test where none was asked for: ten years.
-const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
+use super::{UNBOUNDED, granted, padding, read, refuse, refuse_arguments, settings, warn};
 
 /// What a stream of an interval takes in a JSON document that is kept for the end of its test, bytes.
 const INTERVAL_BYTES: u64 = 2048;
@@ -57,7 +54,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         output.complain(&wrong);
         Failure::Said
     })?;
-    let stop = Arc::new(signals::take(&STOPS)?);
+    let stop = Arc::new(signals::take(&signals::OF_IPERF)?);
     let settings = settings(Role::Server, common);
     let options = options(request, verifier, &settings, printer)?;
     // An eighth of the memory of all tests.
