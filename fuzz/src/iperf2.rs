@@ -1,7 +1,9 @@
 //! iperf2: the first bytes of a connection as a server reads them, a datagram, a server's report and its answer. What is read
 //! and written again must be read as the same.
 
+use linerate_model::units::Nanos;
 use linerate_wire::iperf2::ack::Ack;
+use linerate_wire::iperf2::bounceback::{BYTES, Bounceback, LONGEST, is_last, stamp};
 use linerate_wire::iperf2::caller::{LEAST, Opening, of_connection, of_datagram};
 use linerate_wire::iperf2::datagram::Head;
 use linerate_wire::iperf2::header::{LONGEST_HEADER, TcpHeader, UdpHeader};
@@ -44,6 +46,13 @@ pub fn run(data: &[u8]) {
     if let Some((form, report)) = Report::decode(data) {
         let again = Report::decode(&report.encode(form, data)).map(|(_, report)| report);
         assert_eq!(again.map(|report| report.bytes), Some(report.bytes));
+    }
+    if let Some(bounceback) = Bounceback::decode(data) {
+        assert!((BYTES..=LONGEST).contains(&bounceback.request_bytes));
+        assert!((1..=LONGEST).contains(&bounceback.reply_bytes));
+        let mut reply = data.to_vec();
+        stamp(&mut reply, Nanos(1), Nanos(2));
+        assert_eq!(is_last(&reply), is_last(data));
     }
     if let Some(ack) = Ack::decode(data) {
         assert_eq!(Ack::decode(&ack.encode()), Some(ack));

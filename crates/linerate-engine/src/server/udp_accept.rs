@@ -9,13 +9,14 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_kernel::{socket, udp};
+use linerate_kernel::{clock, socket, udp};
 use linerate_wire::udp::{HANDSHAKE_ANSWER, TokenHandshake, is_request};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::iperf2::door::NewFlows;
 use super::listen::{UdpListener, bound};
 use super::{Arrival, Entry, Shared};
+use crate::stream::iperf2::Early;
 
 /// Datagrams that are looked at before others get their turn.
 const MOST: usize = 64;
@@ -23,6 +24,8 @@ const MOST: usize = 64;
 const LONGEST_OPENING: usize = 64;
 /// Those of iperf2 are payload as well, and counted.
 const LONGEST: usize = 65_536;
+/// Datagrams of one look at what came between bind(2) and connect(2).
+const MOST_BETWEEN: usize = 8;
 /// Looks at a listener before others get their turn, where datagrams keep coming.
 const ROUNDS: usize = 64;
 
@@ -87,7 +90,7 @@ fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr)
             let mut state = entry.lock();
             let new =
                 handshake.stream < state.expected_ours && !state.came.contains(&handshake.stream);
-            if new && let Ok(socket) = connected(local, source) {
+            if new && let Ok((socket, _)) = connected(local, source) {
                 state.came.push(handshake.stream);
                 drop(socket::send(socket.as_fd(), &HANDSHAKE_ANSWER));
                 entry.bring(
@@ -103,7 +106,7 @@ fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr)
     }
     if let Some(entry) = find(shared, peer, |entry| entry.lock().expected_stock_udp > 0) {
         let mut state = entry.lock();
-        if let Ok(socket) = connected(local, source) {
+        if let Ok((socket, _)) = connected(local, source) {
             state.expected_stock_udp = state.expected_stock_udp.saturating_sub(1);
             drop(socket::send(socket.as_fd(), &HANDSHAKE_ANSWER));
             entry.bring(state, Arrival::Udp(socket, None, datagram.to_vec()));
@@ -126,10 +129,59 @@ pub(super) fn find(
         .cloned()
 }
 
-/// A socket of our port that hears this one peer: the kernel prefers it to the listening one.
-fn connected(local: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
+/// A socket of our port that hears this one peer: the kernel prefers it to the listening one. Until it is connected it may get
+/// anybody's datagrams; those of the peer are returned, all others are dropped.
+fn connected(local: SocketAddr, peer: SocketAddr) -> io::Result<(UdpSocket, Vec<Early>)> {
     let raw = Socket::new(Domain::for_address(peer), Type::DGRAM, None)?;
     let raw = bound(raw, local, None)?;
     raw.connect(&SockAddr::from(peer))?;
-    Ok(raw.into())
+    let socket = raw.into();
+    let early = without_strangers(&socket, peer);
+    Ok((socket, early))
+}
+
+/// Reads what waits at a socket for as long as a stranger's is among it, and keeps the peer's.
+fn without_strangers(socket: &UdpSocket, peer: SocketAddr) -> Vec<Early> {
+    let mut batch = udp::Receiver::new(MOST_BETWEEN, LONGEST);
+    let mut early = Vec::new();
+    for _ in 0..ROUNDS {
+        let Ok(count) = batch.receive(socket.as_fd()) else {
+            break;
+        };
+        let came = clock::monotonic();
+        let messages = (0..count).map(|index| batch.message(index));
+        let is_peer = |source: SocketAddr| (source.ip(), source.port()) == (peer.ip(), peer.port());
+        let of_peer = messages.filter(|message| message.source.is_some_and(is_peer));
+        let before = early.len();
+        early.extend(of_peer.map(|message| Early::of(message.data, came)));
+        if early.len() - before == count {
+            break;
+        }
+    }
+    early
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_strangers_sent_before_the_socket_was_connected_is_dropped() {
+        let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let local = ours.local_addr().unwrap();
+        let [peer, stranger] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        // Over loopback a datagram is there when send(2) has returned.
+        for (from, text) in [(&stranger, "one"), (&peer, "first"), (&stranger, "two")] {
+            from.send_to(text.as_bytes(), local).unwrap();
+        }
+        let from = peer.local_addr().unwrap();
+        ours.connect(from).unwrap();
+        let early = without_strangers(&ours, from);
+        let bytes: Vec<_> = early.iter().map(|early| early.bytes).collect();
+        assert_eq!(bytes, [5]);
+        assert_eq!(early[0].head[..5], *b"first");
+        let nothing = ours.recv(&mut [0; 8]).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    }
 }

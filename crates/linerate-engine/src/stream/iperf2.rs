@@ -8,6 +8,7 @@ use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket};
 use linerate_model::record::Flow as RecordFlow;
 use linerate_model::units::Nanos;
+use linerate_wire::iperf2::bounceback::{self, Bounceback};
 use linerate_wire::iperf2::datagram::{Head, Layout};
 use linerate_wire::iperf2::report::{Form, Report};
 
@@ -43,6 +44,8 @@ pub(crate) struct Flow {
     pub(crate) early: Vec<Early>,
     /// UDP: what stands behind the head of each datagram that is sent.
     pub(crate) header: Vec<u8>,
+    /// TCP: each request is answered.
+    pub(crate) bounceback: Option<Bounceback>,
     /// The report that was written, or read.
     pub(crate) reported: Arc<OnceLock<Reported>>,
 }
@@ -96,6 +99,7 @@ impl Flow {
             read_before: 0,
             early: Vec::new(),
             header: Vec::new(),
+            bounceback: None,
             reported: Arc::default(),
         }
     }
@@ -109,6 +113,64 @@ impl Flow {
         if report.bytes >= datagram.len() as u64 {
             drop(socket::send(fd, &datagram));
             drop(self.reported.set(Reported { report, datagram }));
+        }
+    }
+}
+
+/// Answers each request until one says that it is the last, or the client ends. Whatever of a request was read before stands in
+/// `bounceback`.
+pub(super) fn answer(
+    context: &StreamContext,
+    bounceback: &Bounceback,
+    fd: BorrowedFd<'_>,
+    recorder: &mut Recorder<'_>,
+) {
+    let (request, reply) = (bounceback.request_bytes, bounceback.reply_bytes);
+    let mut message = vec![0; request.max(reply)];
+    message[..bounceback.head.len()].copy_from_slice(&bounceback.head);
+    // How much of a request has come; or, of a reply, how much is out.
+    let (mut come, mut out) = (bounceback.head.len(), None);
+    while !context.gate.is_cut() && context.gate.stopped().is_none() {
+        let now = clock::monotonic();
+        if recorder.due(now) {
+            recorder.tick_stream(now, fd);
+        }
+        if come == request && out.is_none() {
+            come = 0;
+            let is_last = bounceback::is_last(&message);
+            if !is_last {
+                let now = clock::wall();
+                bounceback::stamp(&mut message, now, now);
+                out = Some(0);
+            }
+        }
+        let (moved, interest) = match out {
+            Some(out) => (socket::send(fd, &message[out..reply]), Interest::WRITE),
+            None => (
+                socket::receive(fd, &mut message[come..request]),
+                Interest::READ,
+            ),
+        };
+        match (moved, &mut out) {
+            (Ok(bytes), Some(sent)) => {
+                *sent += bytes;
+                if *sent == reply {
+                    out = None;
+                }
+            }
+            (Ok(0), None) => {
+                recorder.drained = true;
+                return;
+            }
+            (Ok(bytes), None) => {
+                come += bytes;
+                recorder.moved(clock::monotonic(), bytes as u64);
+            }
+            (Err(error), _) if error.kind() == io::ErrorKind::WouldBlock => {
+                recorder.wait(fd, interest, None);
+            }
+            (Err(error), _) if error.kind() == io::ErrorKind::Interrupted => {}
+            (Err(error), _) => return recorder.fail("answering requests", &error),
         }
     }
 }

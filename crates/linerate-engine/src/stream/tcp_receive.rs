@@ -13,7 +13,7 @@ use crate::stream_file::StreamFile;
 use crate::transfer::Inlet;
 
 use super::recorder::Recorder;
-use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult};
+use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult, iperf2};
 
 /// What a read copies to: small enough to stay in the cache, since nothing looks at it.
 const SCRATCH: usize = 32 << 10;
@@ -41,9 +41,11 @@ pub(super) fn run(
     let receives_only = context.plan.direction == Direction::Receive;
     let first = (context.active_opener && receives_only).then(|| stream.as_fd());
     if recorder.wait_for_start(first) && prepare_file(context, &mut recorder) {
-        match inlet {
-            Some(inlet) => store(context, stream.as_fd(), &mut recorder, inlet),
-            None => pump(context, stream.as_fd(), &mut recorder),
+        let iperf2 = context.iperf2.as_ref();
+        match (inlet, iperf2.and_then(|flow| flow.bounceback.as_ref())) {
+            (Some(inlet), _) => store(context, stream.as_fd(), &mut recorder, inlet),
+            (None, Some(asked)) => iperf2::answer(context, asked, stream.as_fd(), &mut recorder),
+            (None, None) => pump(context, stream.as_fd(), &mut recorder),
         }
     }
     recorder.unread = recorder.unread(stream.as_fd());

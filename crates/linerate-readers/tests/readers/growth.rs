@@ -1,10 +1,11 @@
-//! Time grows with the input's length and not faster, and what would take too much memory is refused by name.
+//! CPU time grows with the input's length and not faster, and what would take too much memory is refused by name.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
 use linerate_explain::transcript::explain;
+use linerate_kernel::clock;
 use linerate_model::transcript::Given;
+use linerate_model::units::Nanos;
 use linerate_readers::{MOST_OPEN, MOST_PARTS, MOST_VALUES, read};
 use linerate_report::transcript;
 
@@ -33,32 +34,33 @@ fn row(stream: &str, from: usize, behind: &str) -> String {
     format!("[{stream}]  {from}.0-{to}.0 sec  110 MBytes  923 Mbits/sec{behind}")
 }
 
-/// Reads, explains and prints: the least time of some.
-fn time(text: &str) -> Duration {
-    let begun = Instant::now();
+/// Reads, explains and prints: the CPU time of it, which waiting for a CPU is no part of.
+fn time(text: &str) -> Nanos {
+    let begun = clock::thread_cpu();
     let read = read("generated", text.as_bytes()).unwrap();
     let reading = explain(vec![read], Given::default());
     assert!(!transcript::report(&reading).is_empty());
     assert!(!transcript::document(&reading).is_empty());
-    begun.elapsed()
+    clock::thread_cpu().since(begun)
 }
 
 /// Holds the time of an input against that of one [`TIMES`] as long.
 #[track_caller]
 fn is_linear(name: &str, input: impl Fn(usize) -> String) {
     let (short, long) = (input(LINES), input(LINES * TIMES));
-    let (mut least_short, mut least_long) = (Duration::MAX, Duration::MAX);
+    let (mut least_short, mut least_long) = (Nanos(u64::MAX), Nanos(u64::MAX));
     let mut ratio = f64::INFINITY;
     for _ in 0..TRIES {
         least_short = least_short.min(time(&short));
         least_long = least_long.min(time(&long));
-        ratio = least_long.as_secs_f64() / least_short.as_secs_f64();
+        ratio = least_long.0 as f64 / least_short.0 as f64;
         if ratio < MOST_RATIO {
             return;
         }
     }
     panic!(
-        "{name}: {TIMES} times the input takes {ratio:.1} times as long ({least_short:?}, {least_long:?})"
+        "{name}: {TIMES} times the input takes {ratio:.1} times as long ({} ns, {} ns)",
+        least_short.0, least_long.0
     );
 }
 

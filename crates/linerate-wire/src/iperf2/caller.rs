@@ -2,14 +2,16 @@
 //!
 //! iperf 1.x, and any later one with `-C`, sends payload at once: `0123456789` over and over, which stands behind a datagram's
 //! head as well, so that it shows how long that head is. 2.0.5 to 2.0.9 send version 1 of the header, with flags of 0 unless
-//! they want connections back. 2.0.10 to 2.0.13 send four zeros alone then, and payload goes on behind them. From 2.1 on each client
-//! sends an extended header with its version.
+//! they want connections back. 2.0.10 to 2.0.13 send the flags alone then, zeros or that numbers are wide, and payload goes on behind
+//! them. From 2.1 on each client sends an extended header with its version.
 
 use std::fmt;
 
+use super::bounceback::{self, Bounceback};
 use super::datagram::{Head, Layout};
 use super::header::{
-    Amount, Extension, FIRST_BYTES, First, TcpHeader, UdpHeader, Unreadable, flag, upper,
+    Amount, EXTENSION_BYTES, Extension, FIRST_BYTES, First, TcpHeader, UdpHeader, Unreadable, flag,
+    lower, upper,
 };
 use super::report::Form;
 use super::words::Words;
@@ -99,6 +101,8 @@ pub struct Caller {
     pub no_report: bool,
     /// It shows a permit key.
     pub has_key: bool,
+    /// What it says of its requests and replies; absent where it has none, or of lengths that are not answered.
+    pub bounceback: Option<Bounceback>,
 }
 
 /// What the first bytes of a connection are.
@@ -127,13 +131,20 @@ pub fn of_connection(bytes: &[u8]) -> Opening {
     if bytes.starts_with(b"0123456789") {
         return Opening::Iperf2(Caller::unknown(Generation::Headerless));
     }
-    if flags == 0 && bytes[4..8] == *b"4567" {
+    if [0, flag::WIDE_NUMBERS].contains(&flags) && bytes[4..8] == *b"4567" {
         return Opening::Iperf2(Caller::unknown(Generation::V2_0_10));
     }
     if flags & !flag::HAS_LENGTH & !0x1FE == flag::BOUNCEBACK {
-        let mut caller = Caller::unknown(Generation::V2_1);
-        caller.way = Way::Bounceback;
-        return Opening::Iperf2(caller);
+        if bytes.len() < bounceback::BYTES {
+            return Opening::Partial {
+                bytes: bounceback::BYTES,
+            };
+        }
+        return Opening::Iperf2(Caller {
+            way: Way::Bounceback,
+            bounceback: Bounceback::decode(bytes),
+            ..Caller::unknown(Generation::V2_1)
+        });
     }
     // Text is told from a header by what must be small in it.
     if bytes[4..6] != [0; 2] || bytes[8..10] != [0; 2] {
@@ -160,15 +171,10 @@ pub fn of_datagram(datagram: &[u8]) -> Option<(Layout, Caller)> {
         return Some((Layout::Bytes12, Caller::unknown(Generation::Headerless)));
     };
     let at_12 = &datagram[12..];
-    if let Some(flags) = Words(behind).u32()
-        && flags & flag::WIDE_NUMBERS != 0
-        && flags & (flag::EXTEND | flag::VERSION1 | flag::VERSION2) != 0
-        && let Some(header) = UdpHeader::decode(behind)
-        && header.first.is_plausible()
-    {
+    if let Some((layout, caller)) = of_wide(behind) {
         // Its number is twice as long.
-        Head::decode(Layout::Bytes16, datagram).filter(|head| head.number >= 0)?;
-        return Some((Layout::Bytes16, Caller::of_udp(&header)));
+        Head::decode(layout, datagram).filter(|head| head.number >= 0)?;
+        return Some((layout, caller));
     }
     // Payload that shows where the head ends.
     if at_12.starts_with(b"2345") {
@@ -192,6 +198,33 @@ pub fn of_datagram(datagram: &[u8]) -> Option<(Layout, Caller)> {
         ..Caller::of_first(Generation::V2_0, &first)
     };
     Some((Layout::Bytes12, caller))
+}
+
+/// A client whose header stands at 16 bytes and says that its numbers have 64 bits.
+fn of_wide(behind: &[u8]) -> Option<(Layout, Caller)> {
+    let flags = Words(behind)
+        .u32()
+        .filter(|flags| flags & flag::WIDE_NUMBERS != 0)?;
+    if flags & flag::EXTEND != 0 {
+        let header = UdpHeader::decode(behind).filter(|header| header.first.is_plausible())?;
+        let layout = if header.extension.version.is_until_2_0_13() {
+            Layout::Bytes16From0
+        } else {
+            Layout::Bytes16
+        };
+        return Some((layout, Caller::of_udp(&header)));
+    }
+    // 2.0.13, which has payload where nothing is said.
+    let said = flag::WIDE_NUMBERS | flag::UDP_TESTS;
+    let caller = match flags & !said {
+        0 => Caller::unknown(Generation::V2_0_10),
+        back if back & !flag::RUN_NOW == flag::VERSION1 => {
+            let first = First::decode(behind).filter(First::is_plausible)?;
+            Caller::of_first(Generation::V2_0_10, &first)
+        }
+        _ => return None,
+    };
+    Some((Layout::Bytes16From0, caller))
 }
 
 /// A client whose header stands at 16 bytes, and whose numbers have 32 bits.
@@ -223,6 +256,7 @@ impl Caller {
             is_isochronous: false,
             no_report: false,
             has_key: false,
+            bounceback: None,
         }
     }
 
@@ -273,9 +307,9 @@ impl Caller {
 
     fn of_extended(first: &First, extension: &Extension) -> Self {
         let version = extension.version;
-        let generation = match (version.major, version.minor, version.patch) {
-            (2, 0, ..14) => Generation::V2_0_10,
-            (2, 0 | 1, _) => Generation::V2_1,
+        let generation = match (version.major, version.minor) {
+            _ if version.is_until_2_0_13() => Generation::V2_0_10,
+            (2, 0 | 1) => Generation::V2_1,
             _ => Generation::V2_2,
         };
         let mut caller = Self::of_first(generation, first);
@@ -287,7 +321,11 @@ impl Caller {
             caller.way = Way::FullDuplex;
         }
         caller.tos = u8::try_from(extension.tos & 0xFF).unwrap_or(0);
-        caller.counts_packets = extension.upper & upper::PACKETS != 0;
+        caller.counts_packets = if version.is_until_2_0_13() {
+            extension.lower & lower::PACKETS_2_0_13 != 0
+        } else {
+            extension.upper & upper::PACKETS != 0
+        };
         caller.is_isochronous = extension.upper & (upper::ISOCHRONOUS | upper::BURST) != 0;
         caller
     }
@@ -296,6 +334,7 @@ impl Caller {
     pub const fn apart(&self) -> usize {
         match self.generation {
             Generation::V2_0 => FIRST_BYTES,
+            Generation::V2_0_10 if self.version.is_some() => FIRST_BYTES + EXTENSION_BYTES,
             Generation::V2_0_10 if self.streams.is_some() => FIRST_BYTES,
             _ => 0,
         }
@@ -304,9 +343,9 @@ impl Caller {
     /// In which form it reads a report; `layout` is that of its datagrams.
     pub fn report_form(&self, layout: Layout) -> Form {
         match (self.generation, layout) {
-            (Generation::V2_0_10, _) => Form::After16,
+            (Generation::V2_0_10, Layout::Bytes12) => Form::After16,
             (_, Layout::Bytes12) => Form::After12,
-            (_, Layout::Bytes16) => Form::Wide,
+            (_, Layout::Bytes16 | Layout::Bytes16From0) => Form::Wide,
         }
     }
 

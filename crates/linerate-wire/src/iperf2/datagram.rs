@@ -9,8 +9,10 @@ use super::words::{Words, halves, wide};
 pub enum Layout {
     /// Up to 2.0.12: number, seconds, microseconds.
     Bytes12,
-    /// Since 2.0.13 four bytes more, the number's high half.
+    /// Since 2.1 four bytes more, the number's high half.
     Bytes16,
+    /// 2.0.13: the same 16 bytes, with numbers that are counted as those of 12 bytes are.
+    Bytes16From0,
 }
 
 impl Layout {
@@ -18,12 +20,12 @@ impl Layout {
     pub const fn bytes(self) -> usize {
         match self {
             Self::Bytes12 => 12,
-            Self::Bytes16 => 16,
+            Self::Bytes16 | Self::Bytes16From0 => 16,
         }
     }
 
     /// Whether numbers begin with 1, and the datagram that ends a flow is payload like the others, with the number behind
-    /// theirs. With heads of 12 bytes numbers begin with 0, and the last datagram tells how many there were.
+    /// theirs. Before 2.1 numbers begin with 0, and the last datagram tells how many there were.
     pub const fn counts_last(self) -> bool {
         matches!(self, Self::Bytes16)
     }
@@ -65,7 +67,7 @@ impl Head {
         let [low, seconds, microseconds] = words.all()?;
         let number = match layout {
             Layout::Bytes12 => i64::from(low.cast_signed()),
-            Layout::Bytes16 => wide(words.u32()?, low).cast_signed(),
+            Layout::Bytes16 | Layout::Bytes16From0 => wide(words.u32()?, low).cast_signed(),
         };
         Some(Self {
             number,

@@ -61,10 +61,14 @@ pub mod upper {
 pub mod lower {
     /// The name of a congestion control follows.
     pub const CONGESTION: u16 = 0x8000;
+    /// Up to 2.0.13: the rate counts packets.
+    pub const PACKETS_2_0_13: u16 = 0x1;
 }
 
 /// Bytes of [`First`].
 pub const FIRST_BYTES: usize = 24;
+/// Bytes of [`Extension`] up to 2.1.
+pub const EXTENSION_BYTES: usize = 36;
 /// The longest name of a congestion control (`TCP_CA_NAME_MAX`), and the longest permit key, bytes.
 const LONGEST_NAME: usize = 16;
 const LONGEST_KEY: usize = 128;
@@ -170,7 +174,7 @@ pub struct Extension {
     pub reserved: u16,
     /// Type of service.
     pub tos: u16,
-    /// Rate, bit/s, or packets/s with [`upper::PACKETS`]; 0 = as fast as it goes. 56 bits.
+    /// Rate, bit/s, or packets/s with [`upper::PACKETS`]; 0 = as fast as it goes. 56 bits, up to 2.0.13 32.
     pub rate: u64,
     /// `TCP_NOTSENT_LOWAT` of a reverse test.
     pub write_prefetch: u32,
@@ -200,7 +204,11 @@ impl Extension {
             reserved,
             tos,
             // The low eight bits of the upper half are for other things.
-            rate: u64::from(rate_high >> 8) << 32 | u64::from(rate_low),
+            rate: if version.is_until_2_0_13() {
+                u64::from(rate_low)
+            } else {
+                u64::from(rate_high >> 8) << 32 | u64::from(rate_low)
+            },
             write_prefetch,
             barrier_us,
         })
@@ -337,7 +345,7 @@ impl TcpHeader {
             return Ok((header, FIRST_BYTES));
         }
         // Those that do not tell their length are of 2.0.10 to 2.0.13, with an extension of 36 bytes.
-        let told = first.told_length().unwrap_or(FIRST_BYTES + 36);
+        let told = first.told_length().unwrap_or(FIRST_BYTES + EXTENSION_BYTES);
         let whole = bytes.get(..told).ok_or_else(|| short(told))?;
         let mut words = Words(whole.get(FIRST_BYTES..).ok_or(Unreadable::Malformed)?);
         let extension = Extension::read(&mut words).ok_or(Unreadable::Malformed)?;

@@ -30,6 +30,7 @@
 //! ```
 
 pub mod ack;
+pub mod bounceback;
 pub mod caller;
 pub mod datagram;
 pub mod header;
@@ -88,6 +89,11 @@ impl Version {
             (self.major as u32) << 16 | self.minor as u32,
             (self.patch as u32) << 16 | self.stage as u32,
         ]
+    }
+
+    /// Whether its extension's rate has 32 bits, with payload behind them, and its flags are others.
+    const fn is_until_2_0_13(self) -> bool {
+        matches!((self.major, self.minor, self.patch), (..2, _, _) | (2, 0, ..14))
     }
 
     /// Whether the extension has a word more, and the start time one less.

@@ -17,9 +17,9 @@ const IS_WIDE: u32 = 0x0800_0000;
 pub enum Form {
     /// Up to 2.0.12: after 12 bytes, with counts of 32 bits.
     After12,
-    /// 2.0.13: after 16 bytes, with 64 bits for the datagrams alone, in front of the jitter.
+    /// Builds of 2.0.13 before its release: after 16 bytes, with 64 bits for the datagrams alone, in front of the jitter.
     After16,
-    /// 2.1 and newer: after 16 bytes; 128 bytes in all, the high halves of the counts at the end.
+    /// 2.0.13 and newer: after 16 bytes; 128 bytes in all, the high halves of the counts at the end.
     Wide,
 }
 
@@ -69,14 +69,13 @@ impl Report {
     /// The report in a server's answer, of whatever version it is; `None` where there is none.
     pub fn decode(datagram: &[u8]) -> Option<(Form, Self)> {
         let flags = |at: usize| Words(datagram.get(at..)?).u32();
-        let (form, at) = if flags(12)? & IS_REPORT != 0 {
-            (Form::After12, 12)
-        } else {
-            match flags(16)? {
-                flags if flags & IS_REPORT == 0 => return None,
-                flags if flags & IS_WIDE != 0 => (Form::Wide, 16),
-                _ => (Form::After16, 16),
-            }
+        // At 16 first: a report after 12 bytes has there the high half of a count of bytes, whose highest bit no test reaches, and
+        // one after 16 bytes has at 12 the high half of a number that is below 0 (2.0.13).
+        let (form, at) = match (flags(12)?, flags(16)?) {
+            (_, flags) if flags & IS_REPORT != 0 && flags & IS_WIDE != 0 => (Form::Wide, 16),
+            (_, flags) if flags & IS_REPORT != 0 => (Form::After16, 16),
+            (flags, _) if flags & IS_REPORT != 0 => (Form::After12, 12),
+            _ => return None,
         };
         let mut words = Words(datagram.get(at..)?);
         let [flags, high, low, seconds, micros, lost, disorder, datagrams] = words.all()?;

@@ -381,6 +381,50 @@ fn a_datagram_gets_no_more_than_it_brought() {
 }
 
 #[test]
+fn requests_of_iperf2_are_answered_with_as_many_bytes_as_it_asks_for() {
+    let _beside = beside();
+    for program in programs("requests and replies of iperf 2") {
+        let version = version(&program);
+        if version.starts_with("2.0") {
+            say(&format!("iperf {version} sends no requests"));
+            continue;
+        }
+        // Replies of another length are 2.2's.
+        let lengths = if version.starts_with("2.1") { "" } else { "--bounceback-reply 300" };
+        for lengths in ["", "--bounceback-request 1000", lengths] {
+            let folder = Folder::new();
+            let server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
+            let words = format!("-c {} --bounceback {lengths} -t 1", server.at());
+            let done = run(Command::new(&program).args(words.split_whitespace()), LONG).expect(0);
+            // `10=0.330/0.018/3.083/0.967 ms`: so many round trips.
+            let total = done.out.lines().find(|line| line.contains(" ms ")).unwrap();
+            let round_trips = total.split_once('=').and_then(|(before, _)| {
+                let count = before.split_whitespace().last()?;
+                count.parse::<u64>().ok()
+            });
+            let round_trips = round_trips.unwrap();
+            assert!(round_trips > 0, "{program} {words}: {}", done.out);
+            let records = kept(&folder, 1);
+            agrees_on_requests(&records[0], round_trips, lengths);
+        }
+    }
+}
+
+/// Each request that its client had an answer to was read; the last ones it may have had none to.
+#[track_caller]
+fn agrees_on_requests(record: &RunRecord, round_trips: u64, lengths: &str) {
+    assert_eq!(record.outcome, Outcome::Completed, "{lengths}");
+    let request = if lengths.contains("request") { 1000 } else { 100 };
+    let read = moved(record, Flow::ClientToServer);
+    assert_eq!(read % request, 0, "{lengths}: {read}");
+    let beyond = (read / request).checked_sub(round_trips);
+    assert!(matches!(beyond, Some(0..=2)), "{lengths}: {read} bytes, {round_trips} round trips");
+    let ledger = Ledger::of(record);
+    let broken: Vec<_> = ledger.broken().collect();
+    assert!(broken.is_empty(), "{lengths}: {broken:?}");
+}
+
+#[test]
 fn flows_from_a_server_are_asked_for_at_once() {
     let _beside = beside();
     let folder = Folder::new();

@@ -66,7 +66,7 @@ impl NewFlows {
         datagram: &[u8],
         source: SocketAddr,
         port: u16,
-        open: impl FnOnce() -> std::io::Result<UdpSocket>,
+        open: impl FnOnce() -> std::io::Result<(UdpSocket, Vec<Early>)>,
     ) {
         let came = clock::monotonic();
         if let Some((_, _, early)) = self.0.get_mut(&source) {
@@ -85,7 +85,7 @@ impl NewFlows {
             Some(first) if proved || first.asks() => Some(first),
             first => shared.heard().take(first, datagram, source, came),
         };
-        let Some(begins) = begins else { return };
+        let Some(mut begins) = begins else { return };
         let opened = Opened {
             caller: begins.caller,
             over_udp: true,
@@ -99,7 +99,10 @@ impl NewFlows {
         if begins.asks() && !proved && !is_awaited(shared, &opened) {
             return turn_away(shared, &opened, UNPROVED);
         }
-        let Ok(socket) = open() else { return };
+        let Ok((socket, between)) = open() else {
+            return;
+        };
+        begins.early.extend(between);
         self.0.insert(source, (opened, socket, begins.early));
     }
 

@@ -63,6 +63,10 @@ pub(super) fn plan(caller: &Caller, over_udp: bool, peer: IpAddr, port: u16, par
     } else if let Some(block) = caller.block_bytes {
         plan.block_bytes = Bytes(u64::from(block).clamp(1, linerate_model::plan::MAX_TCP_BLOCK));
     }
+    if let Some(bounceback) = &caller.bounceback {
+        plan.block_bytes = Bytes(bounceback.request_bytes as u64);
+        plan.nodelay = true;
+    }
     if !over_udp {
         plan.rate_bps = caller.rate.map(BitRate);
     }

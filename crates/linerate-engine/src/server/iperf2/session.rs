@@ -169,7 +169,10 @@ impl Session<'_> {
         }
         let sends = matches!(caller.way, Way::ToClient | Way::FullDuplex);
         let reason = match caller.way {
-            Way::Bounceback => Some("bounceback (--bounceback) is not answered"),
+            Way::Bounceback if caller.bounceback.is_none() => Some(
+                "its requests (--bounceback-request) have less than 64 bytes or more than 1 MiB, or its replies \
+                 (--bounceback-reply) none or more than 1 MiB",
+            ),
             _ if caller.has_key => Some("it shows a permit key, and this server has none"),
             _ if caller.is_isochronous && sends => Some(
                 "isochronous traffic from the server (--isochronous, --burst-period) is not sent",
@@ -277,9 +280,11 @@ impl Session<'_> {
             } else {
                 payload
             };
+            let mut flow = Flow::tcp(payload as u64);
+            flow.bounceback = caller.bounceback;
             standing.push(Standing {
                 socket,
-                flow: Flow::tcp(payload as u64),
+                flow,
                 back: false,
             });
         }
@@ -637,8 +642,15 @@ fn notes(opened: &Opened, plan: &Plan) -> Vec<Note> {
         "{}: no control connection, so the client's kernel, host and samples are not known",
         caller.name()
     );
-    if sends && !opened.over_udp {
+    if sends && !opened.over_udp && caller.bounceback.is_none() {
         text.push_str("; its own report is what it wrote, with what still was in its send buffer");
+    }
+    if let Some(bounceback) = &caller.bounceback {
+        let bytes = bounceback.reply_bytes;
+        text.push_str(&format!(
+            "; it measures round trips (--bounceback): each of its requests was answered with {bytes} bytes, and their times \
+             are the client's alone"
+        ));
     }
     if !unsaid.is_empty() {
         text.push_str("; it does not say ");
