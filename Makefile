@@ -3,10 +3,6 @@
 PROFILE ?= release
 LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 
-# The fuzz crate is a workspace of its own, built without libFuzzer here.
-FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
-FUZZ_FLAGS = --no-default-features --locked --profile seeds
-
 .PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack nemesis crowd ledger-campaign watch-campaign transfer-cases selfcheck fuzz bench bench-check
 
 build:
@@ -29,8 +25,7 @@ test: deps vm-deps
 
 # Runs every fuzz target ten seconds on its seeds and on changes of them, with stable Rust: two minutes on two CPUs.
 seeds:
-	$(FUZZ_CRATE) cargo test --lib $(FUZZ_FLAGS) mutate
-	$(FUZZ_CRATE) cargo run --example seeds $(FUZZ_FLAGS) -- 10
+	SEEDS_SECONDS=$(or $(SECONDS),10) cargo test --locked --profile fast --workspace --test seeds -- $(TARGETS)
 
 # Guests of QEMU, with or without KVM: audits, settings kept over a boot, rollbacks. Ten minutes at most; where
 # QEMU or Debian's kernels cannot be had, each test is skipped and says why. What measures runs alone.
@@ -104,10 +99,8 @@ transfer-cases:
 
 check:
 	cargo fmt --all --check
-	cargo clippy --workspace --locked --all-targets --profile fast -- -D warnings
+	cargo clippy --workspace --locked --all-targets --features linerate-fuzz/targets --profile fast -- -D warnings
 	cargo clippy --locked --profile fast --workspace --test vm -- -D warnings
-	$(FUZZ_CRATE) cargo fmt --check
-	$(FUZZ_CRATE) cargo clippy --all-targets $(FUZZ_FLAGS) -- -D warnings
 	scripts/deny.sh
 
 deps:

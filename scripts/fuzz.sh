@@ -13,10 +13,10 @@ cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --p
 command -v cargo-fuzz >/dev/null 2>&1 || cargo install --locked cargo-fuzz
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(cargo +nightly fuzz list)
-cargo +nightly fuzz build
+cargo +nightly fuzz build --features libfuzzer
 
 host=$(rustc +nightly --version --verbose | sed -n 's/^host: //p')
-export BINARIES="${CARGO_TARGET_DIR:-target}/$host/release" SECONDS_EACH="$seconds"
+export BINARIES="${CARGO_TARGET_DIR:-../target}/$host/release" SECONDS_EACH="$seconds"
 
 # One target: its log and its row of the table go to artifacts/TARGET/.
 run() {

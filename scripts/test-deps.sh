@@ -36,6 +36,26 @@ need fuse2fs fuse2fs
 [ -x /usr/sbin/glusterd ] || packages+=(glusterfs-server)
 need mkfs.ext4 e2fsprogs
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
+# The packages of the distribution first: what follows may need some of them.
+install_packages() {
+    [ ${#packages[@]} -eq 0 ] && return
+    local line policy=/usr/sbin/policy-rc.d
+    mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+    line="apt-get install -y ${packages[*]}"
+    if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+        echo "test-deps: missing: ${packages[*]}; as root: $line" >&2
+        return
+    fi
+    echo "test-deps: $line"
+    # Only the programs of sshd, Prometheus, Alertmanager and glusterd are wanted: a service that is installed is not started.
+    if [ ! -e $policy ]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' > $policy && chmod 755 $policy
+    fi
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null ||
+        echo "test-deps: apt does not install them here; what needs them will be skipped" >&2
+}
+install_packages
 # Without optimization and optional features: two minutes on two CPUs.
 if ! cargo deny --version >/dev/null 2>&1; then
     cargo install cargo-deny --version 0.20.2 --locked --quiet --debug --no-default-features ||
@@ -68,18 +88,3 @@ if [ ! -e "$readers" ]; then
         rm -rf "$readers.part"
     fi
 fi
-[ ${#packages[@]} -eq 0 ] && exit 0
-mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
-line="apt-get install -y ${packages[*]}"
-if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "test-deps: missing: ${packages[*]}; as root: $line" >&2
-    exit 0
-fi
-echo "test-deps: $line"
-# Only the programs of sshd, Prometheus, Alertmanager and glusterd are wanted: a service that is installed is not started.
-policy=/usr/sbin/policy-rc.d
-if [ ! -e $policy ]; then
-    trap 'rm -f $policy' EXIT
-    printf '#!/bin/sh\nexit 101\n' > $policy && chmod 755 $policy
-fi
-apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null

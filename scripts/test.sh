@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs all tests, for `make test`: lints, the workspace, the fuzz targets on their seeds, the guests of QEMU. Then
+# Runs all tests, for `make test`: lints, the workspace with the fuzz targets on their seeds, the guests of QEMU. Then
 # lists what was skipped and why, and ends with "1,221 passed, 0 failed, 6 skipped". Fails where one of them fails.
 #   LINERATE_EXPECTED="userns veth": tests that lack one of these fail instead of being skipped
 #   (their names: linerate_testing::Need).
@@ -43,7 +43,6 @@ if step make --no-print-directory check; then
     # These take turns: a thread for each that waits until it is alone (tests/it/harness/machine.rs).
     step env RUST_TEST_THREADS=128 "${test[@]}" --test it
     step "${test[@]}" --doc
-    step make --no-print-directory seeds
     step make --no-print-directory test-vm
 fi
 echo "make test: the longest tests of the program, seconds, alone or beside others:"

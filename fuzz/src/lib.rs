@@ -1,5 +1,5 @@
 //! What the fuzz targets do with an input: a module a target. `fuzz_targets/` hands them libFuzzer's inputs,
-//! `examples/seeds.rs` the seeds and what [`mutate`] makes of them, with stable Rust.
+//! `tests/seeds.rs` the seeds and what [`mutate`] makes of them, with stable Rust.
 
 pub mod agent_frame;
 pub mod auth;

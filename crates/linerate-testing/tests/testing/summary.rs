@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::{Scratch, repository};
 
-/// What two binaries, the doc tests and the fuzz targets write.
+/// What two binaries, the fuzz targets and the doc tests write.
 const LOG: &str = "\
    Compiling linerate v0.1.0 (/linerate)
      Running unittests src/main.rs (target/fast/deps/linerate-1)
@@ -24,6 +24,12 @@ test lab::two ... ok
 
 test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s
 
+     Running tests/seeds.rs (target/fast/deps/seeds-1)
+auth: 12345 executions, the slowest took 6 ms
+test fuzz::auth ... ok
+
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out
+
    Doc-tests linerate_model
 
 running 0 tests
@@ -31,11 +37,7 @@ running 0 tests
 test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
 make test: cargo test ended with 0
-     Running `target/seeds/examples/seeds 10`
-| target | executions | slowest | result |
-|---|---:|---:|---|
-| auth | 12345 | 6 ms | passed |
-make test: make seeds ended with 0
+make test: make test-vm ended with 0
 ";
 
 /// The summary of a log and of skips, and whether it calls them good.
@@ -124,14 +126,22 @@ fn what_ends_without_a_result_fails_whatever_its_exit_code() {
     assert!(text.contains("it-1): ended without a result\n"), "{text}");
     assert!(!good);
 
-    let (text, good) = summary(&LOG.replace("seeds ended with 0", "seeds ended with 2"), "");
+    let (text, good) = summary(&LOG.replace("vm ended with 0", "vm ended with 2"), "");
     assert_eq!(last(&text), "1,204 passed, 1 failed, 0 skipped");
-    assert!(text.contains("\n    make seeds ended with 2\n"), "{text}");
+    assert!(text.contains("\n    make test-vm ended with 2\n"), "{text}");
     assert!(!good);
 
-    let (text, good) = summary(&LOG.replace("6 ms | passed", "| FAILED"), "");
+    let failed = "test fuzz::auth ... FAILED\n\n---- fuzz::auth stdout ----\nits input\n\ntest result: FAILED. 0 passed; 1 failed";
+    let log = LOG.replace(
+        "test fuzz::auth ... ok\n\ntest result: ok. 1 passed; 0 failed",
+        failed,
+    );
+    let (text, good) = summary(&log, "");
     assert_eq!(last(&text), "1,203 passed, 1 failed, 0 skipped");
-    assert!(text.contains("\n    fuzz target auth\n"), "{text}");
+    assert!(
+        text.contains("\n    fuzz::auth\n        its input\n"),
+        "{text}"
+    );
     assert!(!good);
 }
 

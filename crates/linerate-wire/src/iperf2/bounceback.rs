@@ -62,7 +62,12 @@ pub fn stamp(message: &mut [u8], came: Nanos, sent: Nanos) {
     let mut times = Vec::with_capacity(16);
     put(
         &mut times,
-        &[came.seconds, came.microseconds, sent.seconds, sent.microseconds],
+        &[
+            came.seconds,
+            came.microseconds,
+            sent.seconds,
+            sent.microseconds,
+        ],
     );
     if let Some(place) = message.get_mut(SERVER_TIMES..SERVER_TIMES + times.len()) {
         place.copy_from_slice(&times);
@@ -95,7 +100,10 @@ mod tests {
         // What 2.1.8 leaves there is no length.
         assert_eq!(lengths(100, 0x8000, 0x3031_3233), Some((100, 100)));
         assert_eq!(lengths(100, HAS_REPLY, 7), Some((100, 7)));
-        assert_eq!(lengths(1 << 20, HAS_REPLY, 1 << 20), Some((1 << 20, 1 << 20)));
+        assert_eq!(
+            lengths(1 << 20, HAS_REPLY, 1 << 20),
+            Some((1 << 20, 1 << 20))
+        );
         for wrong in [
             lengths(63, 0, 0),
             lengths((1 << 20) + 1, 0, 0),
@@ -113,8 +121,14 @@ mod tests {
         let before = request(100, STOP, 0);
         let mut message = before;
         stamp(&mut message, Nanos(5_000_007_000), Nanos(6_000_008_000));
-        assert_eq!(message[28..44], [0, 0, 0, 5, 0, 0, 0, 7, 0, 0, 0, 6, 0, 0, 0, 8]);
-        assert_eq!((&message[..28], &message[44..]), (&before[..28], &before[44..]));
+        assert_eq!(
+            message[28..44],
+            [0, 0, 0, 5, 0, 0, 0, 7, 0, 0, 0, 6, 0, 0, 0, 8]
+        );
+        assert_eq!(
+            (&message[..28], &message[44..]),
+            (&before[..28], &before[44..])
+        );
         assert!(is_last(&message) && !is_last(&request(100, 0, 0)) && !is_last(&[]));
     }
 }

@@ -93,7 +93,10 @@ impl Version {
 
     /// Whether its extension's rate has 32 bits, with payload behind them, and its flags are others.
     const fn is_until_2_0_13(self) -> bool {
-        matches!((self.major, self.minor, self.patch), (..2, _, _) | (2, 0, ..14))
+        matches!(
+            (self.major, self.minor, self.patch),
+            (..2, _, _) | (2, 0, ..14)
+        )
     }
 
     /// Whether the extension has a word more, and the start time one less.

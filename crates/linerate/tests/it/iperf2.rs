@@ -89,9 +89,10 @@ fn kept(folder: &Folder, many: usize) -> Vec<RunRecord> {
 /// A server of ours, a client of iperf2, and the records of ours.
 struct Cell<'a> {
     program: &'a str,
+    version: &'a str,
     udp: bool,
     way: &'a str,
-    streams: u64,
+    streams: u16,
     end: &'a str,
 }
 
@@ -112,8 +113,18 @@ impl Cell<'_> {
         }
         let words: Vec<&str> = words.split_whitespace().collect();
         let done = run(Command::new(self.program).args(words), LONG);
-        let records = kept(&folder, if self.way == "-r" { 2 } else { 1 });
+        let records = kept(&folder, self.tests());
         (format!("{}{}", done.out, done.error), records)
+    }
+
+    /// How many tests it is to our server: a way back is a second one, and 2.0.13 says how many streams it has only where it asks for
+    /// that, so that each of them is one otherwise.
+    fn tests(&self) -> usize {
+        match self.way {
+            "-r" => 2,
+            "" if self.version.starts_with("2.0.13") => usize::from(self.streams),
+            _ => 1,
+        }
     }
 
     fn name(&self) -> String {
@@ -123,6 +134,7 @@ impl Cell<'_> {
             way,
             streams,
             end,
+            ..
         } = self;
         let udp = if *udp { "UDP" } else { "TCP" };
         format!("{program} {udp} {way} -P {streams} {end}")
@@ -153,8 +165,8 @@ fn agrees(cell: &Cell<'_>, out: &str, records: &[RunRecord]) {
         // Its own count of a stream is printed, and beside it what our server reported of it.
         let mut told: Vec<u64> = printed.iter().map(|line| line.bytes).collect();
         told.sort_unstable();
-        let half = records[0].own_end().unwrap();
-        for stream in half.streams_of(Flow::ClientToServer) {
+        let halves = records.iter().map(|record| record.own_end().unwrap());
+        for stream in halves.flat_map(|half| half.streams_of(Flow::ClientToServer)) {
             assert!(
                 told.contains(&stream.app_bytes),
                 "{name}: {stream:?}\n{out}"
@@ -166,19 +178,24 @@ fn agrees(cell: &Cell<'_>, out: &str, records: &[RunRecord]) {
     }
     let told: u64 = printed.iter().map(|line| line.bytes).sum();
     assert_eq!(told, to_server + from_server, "{name}\n{out}");
-    let streams = printed.len() as u64;
+    let streams = printed.len();
     let ways = if ["", "--reverse"].contains(&cell.way) {
         1
     } else {
         2
     };
-    assert_eq!(streams, cell.streams * ways, "{name}\n{out}");
+    assert_eq!(streams, usize::from(cell.streams) * ways, "{name}\n{out}");
 }
 
 /// Why a cell does not work with the program's own server either.
-fn broken(version: &str, udp: bool, way: &str, streams: u64) -> Option<&'static str> {
+fn broken(version: &str, udp: bool, way: &str, streams: u16) -> Option<&'static str> {
     if version.starts_with("2.0.6") && !udp && way == "-r" {
         return Some("its client ends before the way back, as with its own server");
+    }
+    if version.starts_with("2.0.13") && !udp && way == "-d" {
+        return Some(
+            "its client counts what comes back twice or leaves it out, as with its own server",
+        );
     }
     if version.starts_with("2.2") && udp && ["-r", "-d"].contains(&way) && streams > 1 {
         return Some("its client mixes flows back and waits for ever, as with its own server");
@@ -202,6 +219,7 @@ fn cells(udp: bool) {
                 }
                 let cell = Cell {
                     program: &program,
+                    version: &version,
                     udp,
                     way,
                     streams,
@@ -390,8 +408,12 @@ fn requests_of_iperf2_are_answered_with_as_many_bytes_as_it_asks_for() {
             continue;
         }
         // Replies of another length are 2.2's.
-        let lengths = if version.starts_with("2.1") { "" } else { "--bounceback-reply 300" };
-        for lengths in ["", "--bounceback-request 1000", lengths] {
+        let lengths = if version.starts_with("2.1") {
+            ""
+        } else {
+            "--bounceback-reply 300"
+        };
+        for lengths in ["", "-l 1000", lengths] {
             let folder = Folder::new();
             let server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
             let words = format!("-c {} --bounceback {lengths} -t 1", server.at());
@@ -414,11 +436,18 @@ fn requests_of_iperf2_are_answered_with_as_many_bytes_as_it_asks_for() {
 #[track_caller]
 fn agrees_on_requests(record: &RunRecord, round_trips: u64, lengths: &str) {
     assert_eq!(record.outcome, Outcome::Completed, "{lengths}");
-    let request = if lengths.contains("request") { 1000 } else { 100 };
+    let request = if lengths.contains("request") {
+        1000
+    } else {
+        100
+    };
     let read = moved(record, Flow::ClientToServer);
     assert_eq!(read % request, 0, "{lengths}: {read}");
     let beyond = (read / request).checked_sub(round_trips);
-    assert!(matches!(beyond, Some(0..=2)), "{lengths}: {read} bytes, {round_trips} round trips");
+    assert!(
+        matches!(beyond, Some(0..=2)),
+        "{lengths}: {read} bytes, {round_trips} round trips"
+    );
     let ledger = Ledger::of(record);
     let broken: Vec<_> = ledger.broken().collect();
     assert!(broken.is_empty(), "{lengths}: {broken:?}");

@@ -1,10 +1,11 @@
-//! Runs every target on its seeds and on changes of them, for so many seconds a target, with stable Rust:
+//! Runs every target on its seeds and on changes of them, ten seconds each or `SEEDS_SECONDS`, with stable Rust; words choose targets
+//! by their names:
 //!
-//!     cargo run --example seeds --no-default-features --profile seeds -- 10 [TARGET…]
+//!     SEEDS_SECONDS=600 cargo test --profile fast --workspace --test seeds -- iperf2
 //!
 //! Each target is a process of its own, of at most [`MEMORY_KIB`]; as many run at once as there are CPUs. A failure is
 //! a panic, an input that takes longer than [`PATIENCE`], or a process that was killed: its input is then in
-//! `artifacts/TARGET/`.
+//! `artifacts/TARGET/`. What is printed is what a test binary prints.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -23,17 +24,24 @@ const MEMORY_KIB: u64 = 2 << 20;
 /// An input that takes longer fails; a busy machine makes them slower.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long each target runs, seconds, where `SEEDS_SECONDS` does not say it.
+const SECONDS: &str = "10";
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["--one", seconds, name] => one(seconds, name),
-        [seconds, names @ ..] => all(seconds, names),
-        [] => all("10", &[]),
+    if let ["--one", seconds, name] = words.as_slice() {
+        return one(seconds, name);
     }
+    let seconds = std::env::var("SEEDS_SECONDS").unwrap_or_else(|_| SECONDS.to_owned());
+    let names: Vec<&str> = words
+        .into_iter()
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    all(&seconds, &names)
 }
 
-/// Runs the targets, as many at once as there are CPUs, and prints a line each.
+/// Runs the targets, as many at once as there are CPUs.
 fn all(seconds: &str, names: &[&str]) -> ExitCode {
     let chosen: Vec<Target> = TARGETS
         .iter()
@@ -47,27 +55,32 @@ fn all(seconds: &str, names: &[&str]) -> ExitCode {
         eprintln!("seeds: there is no target {name}");
         return ExitCode::FAILURE;
     }
-    println!("| target | executions | slowest | result |\n|---|---:|---:|---|");
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(target) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(why) = started(seconds, target) {
-                        println!("| {} | | | FAILED |", target.name);
-                        if let Ok(mut failed) = failed.lock() {
-                            failed.push(why);
-                        }
+                    let ran = started(seconds, target);
+                    let result = if ran.is_ok() { "ok" } else { "FAILED" };
+                    println!("test fuzz::{} ... {result}", target.name);
+                    if let (Err(why), Ok(mut failed)) = (ran, failed.lock()) {
+                        failed.push((target.name, why));
                     }
                 }
             });
         }
     });
     let failed = failed.into_inner().unwrap_or_default();
-    for why in &failed {
-        eprintln!("{why}");
+    for (name, why) in &failed {
+        println!("\n---- fuzz::{name} stdout ----\n{why}");
     }
+    println!(
+        "\ntest result: {}. {} passed; {} failed; 0 ignored; 0 measured; 0 filtered out",
+        if failed.is_empty() { "ok" } else { "FAILED" },
+        chosen.len() - failed.len(),
+        failed.len()
+    );
     if failed.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -159,7 +172,7 @@ fn feed(target: &Target, span: Duration) -> std::io::Result<String> {
     }
     fs::remove_file(input_file(target))?;
     Ok(format!(
-        "| {} | {} | {} ms | passed |",
+        "{}: {} executions, the slowest took {} ms",
         target.name,
         executions.load(Ordering::Relaxed),
         slowest.as_millis()
