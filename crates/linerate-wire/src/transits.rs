@@ -15,6 +15,8 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 const SECOND: Nanos = Nanos::from_millis(1000);
 /// Slices of a short test.
 const SHORT_TEST_SLICES: u64 = 64;
+/// How far below the lowest value a base is put that was too high, the first time; then twice as far.
+const MARGIN_NS: u64 = 16_000;
 /// Differences that are looked at together.
 const TOGETHER: usize = 256;
 
@@ -48,8 +50,12 @@ pub struct TransitCollector {
 struct Open {
     from: Nanos,
     to: Nanos,
-    /// What the histogram is above of; absent = it is empty.
-    least: Option<i64>,
+    /// What the histogram and its figures are above of; absent = it is empty.
+    base: Option<i64>,
+    /// The lowest difference: the base, or above it.
+    least: i64,
+    /// How often a base was too high.
+    lowered: u32,
     most_above: u64,
     sum_above: u128,
     count: u64,
@@ -109,7 +115,9 @@ impl TransitCollector {
         self.open = Some(Open {
             from: arrived,
             to: arrived,
-            least: None,
+            base: None,
+            least: i64::MAX,
+            lowered: 0,
             most_above: 0,
             sum_above: 0,
             count: 0,
@@ -123,15 +131,15 @@ impl TransitCollector {
         ) else {
             return;
         };
-        let least = open.least.map_or(lowest, |least| {
-            if lowest < least {
-                lower_by(open, &mut self.counts, least.abs_diff(lowest));
-            }
-            least.min(lowest)
-        });
-        open.least = Some(least);
+        open.least = open.least.min(lowest);
+        let base = match open.base {
+            Some(base) if lowest >= base => base,
+            Some(base) => open.lower(base, lowest, &mut self.counts),
+            None => lowest,
+        };
+        open.base = Some(base);
         for (difference, datagrams) in self.recent.drain(..) {
-            let above = difference.abs_diff(least);
+            let above = difference.abs_diff(base);
             open.most_above = open.most_above.max(above);
             open.sum_above += u128::from(above) * u128::from(datagrams);
             open.count += datagrams;
@@ -141,20 +149,28 @@ impl TransitCollector {
 
     fn close(&mut self) {
         self.count_recent();
-        let Some((open, least)) = self.open.take().and_then(|open| {
-            let least = open.least?;
-            Some((open, least))
+        let Some((open, base)) = self.open.take().and_then(|open| {
+            let base = open.base?;
+            Some((open, base))
         }) else {
             return;
         };
+        let too_low = open.least.abs_diff(base);
+        if too_low > 0 {
+            move_all(&mut self.counts, |at| {
+                middle(at).min(open.most_above).saturating_sub(too_low)
+            });
+        }
+        let sum = u128::from(too_low) * u128::from(open.count);
+        let sum = open.sum_above.saturating_sub(sum);
         let counts = self.counts.drain(..).enumerate();
         let above = counts.filter(|(_, count)| *count > 0);
         self.done.slices.push(TransitSlice {
             from_ns: open.from,
             to_ns: open.to,
-            least_ns: least,
-            most_above_ns: open.most_above,
-            sum_above_ns: u64::try_from(open.sum_above).unwrap_or(u64::MAX),
+            least_ns: open.least,
+            most_above_ns: open.most_above.saturating_sub(too_low),
+            sum_above_ns: u64::try_from(sum).unwrap_or(u64::MAX),
             above: above.map(|(at, count)| [lowest(at), count]).collect(),
         });
         while self.done.slices.len() > self.most_slices
@@ -166,17 +182,32 @@ impl TransitCollector {
     }
 }
 
-/// Moves a slice's histogram up: its lowest was not the lowest.
-fn lower_by(open: &mut Open, counts: &mut Vec<u64>, by: u64) {
+impl Open {
+    /// A base that is low enough for a value below the last one. Where delays fall all the time, as in a queue that empties,
+    /// it goes further and further below, so that values are moved seldom, and by much more than a bucket.
+    fn lower(&mut self, base: i64, lowest: i64, counts: &mut Vec<u64>) -> i64 {
+        let margin = MARGIN_NS << self.lowered.min(32);
+        let margin = i64::try_from(margin.min(self.most_above / 4)).unwrap_or(0);
+        let lower = lowest.saturating_sub(margin);
+        let by = base.abs_diff(lower);
+        move_all(counts, |at| {
+            middle(at).min(self.most_above).saturating_add(by)
+        });
+        self.lowered += 1;
+        self.most_above = self.most_above.saturating_add(by);
+        self.sum_above += u128::from(by) * u128::from(self.count);
+        lower
+    }
+}
+
+/// Gives each bucket's datagrams another value.
+fn move_all(counts: &mut Vec<u64>, to: impl Fn(usize) -> u64) {
     let before = std::mem::take(counts);
     for (at, count) in before.into_iter().enumerate() {
         if count > 0 {
-            let above = middle(at).min(open.most_above).saturating_add(by);
-            add(counts, bucket_above(above), count);
+            add(counts, bucket_above(to(at)), count);
         }
     }
-    open.most_above = open.most_above.saturating_add(by);
-    open.sum_above += u128::from(by) * u128::from(open.count);
 }
 
 fn add(counts: &mut Vec<u64>, at: usize, count: u64) {
@@ -215,7 +246,7 @@ mod tests {
         let [first, .., last] = &transits.slices[..] else {
             panic!("one slice")
         };
-        assert_eq!(first.from_ns, Nanos(1_000_000_000));
+        assert_eq!(first.from_ns.0 / 1_000_000, 1000);
         assert_eq!(last.to_ns.0 / 1_000_000, 4999);
         let none = TransitCollector::new(None, 1).finish();
         assert_eq!(none, Transits::default());

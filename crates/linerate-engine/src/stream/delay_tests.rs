@@ -24,7 +24,7 @@ struct Clocks {
 
 impl Clocks {
     fn server(self, at: u64) -> u64 {
-        let drifted = (at - CLIENT_START_NS) as f64 * self.drift_ppm / 1e6;
+        let drifted = (at as f64 - CLIENT_START_NS as f64) * self.drift_ppm / 1e6;
         (at.saturating_add_signed(AHEAD_NS) as f64 + drifted) as u64
     }
 
@@ -133,12 +133,13 @@ fn clocks_half_a_second_apart_that_drift_spoil_neither_delay_nor_variation() {
         near(delay.p99_ns, rank(990), 150_000 + blur);
         near(delay.p999_ns, rank(999), 250_000 + blur);
         near(delay.most_ns, *truth.last().unwrap(), 150_000 + blur);
+        // The fastest of a slice may be its first, and the slowest its last.
         let variation = delays.variation;
-        near(variation.p99_ns, rank(990) - truth[0], 150_000 + blur);
+        near(variation.p99_ns, rank(990) - truth[0], 150_000 + 2 * blur);
         near(
             variation.most_ns,
             truth.last().unwrap() - truth[0],
-            150_000 + blur,
+            150_000 + 2 * blur,
         );
     }
 }
