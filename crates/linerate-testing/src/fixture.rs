@@ -809,7 +809,7 @@ fn datagrams(plan: &Plan, traffic: &Traffic, stream: &mut StreamRecord, total: u
 /// second to what the mean round trip is longer.
 fn transits(traffic: &Traffic, counts: &UdpCounts, stream: &StreamRecord, role: Role) -> Transits {
     const PARTS: u64 = 100;
-    let queue_ns = (traffic.rtt_us - traffic.min_rtt_us) * 1000;
+    let queue_ns = traffic.rtt_us.saturating_sub(traffic.min_rtt_us) * 1000;
     let ahead = match role {
         Role::Client => -CLOCK_OFFSET_NS,
         Role::Server => CLOCK_OFFSET_NS,
@@ -820,7 +820,7 @@ fn transits(traffic: &Traffic, counts: &UdpCounts, stream: &StreamRecord, role: 
     let from = from.unwrap_or_default();
     let to = stream.last_byte_ns.unwrap_or_default();
     let seconds = to.since(from).0.div_ceil(1_000_000_000).max(1);
-    let all = counts.received - omitted;
+    let all = counts.received.saturating_sub(omitted);
     let slice = |number: u64| {
         let count = all * (number + 1) / seconds - all * number / seconds;
         let above = |part: u64| queue_ns * part / (PARTS - 1);

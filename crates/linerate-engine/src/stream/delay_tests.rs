@@ -2,9 +2,9 @@
 
 use linerate_analysis::delay::{Delays, NotCompared};
 use linerate_model::clock::{ClockOffset, ClockPair, Exchange};
-use linerate_model::plan::{End, Plan, Protocol};
+use linerate_model::plan::{Direction, End, Plan, Protocol};
 use linerate_model::record::{Flow, Role, RunRecord, UdpCounts};
-use linerate_model::units::Nanos;
+use linerate_model::units::{Nanos, whole};
 use linerate_testing::fixture::{self, CLIENT_START_NS, Traffic};
 use linerate_wire::transits::TransitCollector;
 use linerate_wire::udp::DataHeader;
@@ -25,7 +25,7 @@ struct Clocks {
 impl Clocks {
     fn server(self, at: u64) -> u64 {
         let drifted = (at as f64 - CLIENT_START_NS as f64) * self.drift_ppm / 1e6;
-        (at.saturating_add_signed(AHEAD_NS) as f64 + drifted) as u64
+        whole(at.saturating_add_signed(AHEAD_NS) as f64 + drifted)
     }
 
     /// Pings whose answers came a little late.
@@ -57,8 +57,8 @@ fn tested(clocks: Clocks, seconds: u64, flow: Flow) -> (RunRecord, Vec<u64>) {
         protocol: Protocol::Udp,
         end: End::TimeNs(Nanos(seconds * 1_000_000_000)),
         direction: match flow {
-            Flow::ClientToServer => linerate_model::plan::Direction::Send,
-            Flow::ServerToClient => linerate_model::plan::Direction::Receive,
+            Flow::ClientToServer => Direction::Send,
+            Flow::ServerToClient => Direction::Receive,
         },
         ..Plan::new("server")
     };
