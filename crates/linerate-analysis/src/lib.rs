@@ -19,6 +19,7 @@
 pub mod apportion;
 pub mod counter_run;
 pub mod credit;
+pub mod delay;
 pub mod disk;
 pub mod ends;
 pub mod evidence;

@@ -23,13 +23,19 @@ pub struct Latencies {
 impl Latencies {
     /// Counts one.
     pub fn add(&mut self, latency: Nanos) {
+        self.add_many(latency, 1);
+    }
+
+    /// Counts so many that took equally long.
+    pub fn add_many(&mut self, latency: Nanos, count: u64) {
         let at = bucket(latency.0);
         if at >= self.counts.len() {
             self.counts.resize(at + 1, 0);
         }
-        self.counts[at] += 1;
-        self.count += 1;
-        self.sum_ns += u128::from(latency.0);
+        self.counts[at] = self.counts[at].saturating_add(count);
+        self.count = self.count.saturating_add(count);
+        let sum = u128::from(latency.0) * u128::from(count);
+        self.sum_ns = self.sum_ns.saturating_add(sum);
         self.max = self.max.max(latency);
     }
 
@@ -75,7 +81,8 @@ impl Latencies {
     }
 }
 
-fn bucket(value: u64) -> usize {
+/// The bucket of a value.
+pub(crate) fn bucket(value: u64) -> usize {
     let at = if value < PARTS {
         value
     } else {
@@ -89,7 +96,7 @@ fn bucket(value: u64) -> usize {
 }
 
 /// The lowest value of a bucket.
-fn lower(bucket: usize) -> u64 {
+pub(crate) fn lower(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < PARTS {
         return bucket;

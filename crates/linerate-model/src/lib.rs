@@ -48,6 +48,7 @@ pub mod storage;
 pub mod tcp_info;
 pub mod transcript;
 pub mod transfer;
+pub mod transit;
 pub mod tuning;
 pub mod units;
 pub mod wanted;

@@ -17,6 +17,7 @@ use crate::plan::Plan;
 use crate::series::Series;
 use crate::tcp_info::TcpFacts;
 use crate::transfer::{CellRun, StageRecord};
+use crate::transit::{MOST_ENTRIES, Transits};
 use crate::units::{Bytes, Nanos};
 
 /// The version of the record that this build writes; it reads this one and older ones.
@@ -497,6 +498,10 @@ pub struct UdpCounts {
     /// Distribution of the change of transit time between neighbours: median, 90 %, 99 %, most; ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transit_change_ns: Option<[u64; 4]>,
+    /// How long datagrams were on their way (receiver): arrival minus the sender's stamp, on two clocks. Its count and
+    /// `omitted` are together `received`; absent in older records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transits: Option<Transits>,
     /// Largest number of datagrams handed over in one call.
     pub largest_batch: u32,
     /// Times that the opening datagram was repeated.
@@ -506,6 +511,17 @@ pub struct UdpCounts {
     /// What the sender had sent when it stopped, told by the peer: the truth that loss is counted to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_sent: Option<u64>,
+}
+
+impl UdpCounts {
+    /// The same with the transit times of so many neighbouring slices as one.
+    fn thinned(&self, factor: usize) -> Self {
+        let transits = self.transits.as_ref();
+        Self {
+            transits: transits.map(|transits| transits.merged(factor)),
+            ..self.clone()
+        }
+    }
 }
 
 /// What became of zero-copy sends.
@@ -711,6 +727,7 @@ impl EndRecord {
         let stream = |stream: &StreamRecord| StreamRecord {
             samples: stream.samples.thinned(factor),
             thinned: stream.thinned.saturating_mul(times),
+            udp: stream.udp.as_ref().map(|counts| counts.thinned(factor)),
             ..stream.clone()
         };
         Self {
@@ -722,6 +739,20 @@ impl EndRecord {
             interface: self.interface.clone(),
             protocol_growth: self.protocol_growth.clone(),
             ..*self
+        }
+    }
+
+    /// Merges the transit times of a stream that has more entries than any end keeps.
+    pub fn bound_transits(&mut self) {
+        for counts in self
+            .streams
+            .iter_mut()
+            .filter_map(|stream| stream.udp.as_mut())
+        {
+            let transits = counts.transits.as_mut();
+            if let Some(transits) = transits.filter(|transits| transits.entries() > MOST_ENTRIES) {
+                *transits = transits.merged(usize::MAX);
+            }
         }
     }
 

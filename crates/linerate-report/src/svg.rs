@@ -41,11 +41,12 @@ const LINE: usize = 118;
 /// Entries in a panel's legend.
 const MOST_ENTRIES: usize = 4;
 /// The panels of a direction.
-const PANELS: [Panel; 4] = [
+const PANELS: [Panel; 5] = [
     Panel::Goodput,
     Panel::CongestionWindow,
     Panel::Rtt,
     Panel::Datagrams,
+    Panel::Delay,
 ];
 
 /// Ink on white paper, whatever reads it. The same palette as the page's, which tells colours apart for the

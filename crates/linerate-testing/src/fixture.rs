@@ -25,6 +25,7 @@ use linerate_model::record::{
 use linerate_model::series::Series;
 use linerate_model::tcp_info::{FIELDS, TcpFacts};
 use linerate_model::transfer::{Medium, RingRecord, StageRecord, StageRole};
+use linerate_model::transit::{TransitSlice, Transits, bucket_above, lowest};
 use linerate_model::units::{Bytes, Nanos};
 
 /// The client's clock when the streams are let go, ns.
@@ -621,7 +622,9 @@ fn stream(
         made.samples = Series::new(at_ns);
         let _ = made.samples.insert(Column::app_bytes, curve);
     } else {
-        made.udp = Some(datagrams(plan, traffic, &mut made, total));
+        let mut counts = datagrams(plan, traffic, &mut made, total);
+        counts.transits = (!sends).then(|| transits(traffic, &counts, &made, role));
+        made.udp = Some(counts);
         let (before, after) = (total.max(1), made.app_bytes);
         let scaled = curve.iter().map(|value| {
             u64::try_from(u128::from(*value) * u128::from(after) / u128::from(before)).unwrap_or(0)
@@ -799,5 +802,53 @@ fn datagrams(plan: &Plan, traffic: &Traffic, stream: &mut StreamRecord, total: u
         transit_change_ns: Some([9_000, 31_000, 80_000, 410_000]),
         peer_sent: Some(sent),
         ..UdpCounts::default()
+    }
+}
+
+/// What the datagrams of a receiving stream took: half of the shortest round trip, and a queue that grows over each
+/// second to what the mean round trip is longer.
+fn transits(traffic: &Traffic, counts: &UdpCounts, stream: &StreamRecord, role: Role) -> Transits {
+    const PARTS: u64 = 100;
+    let queue_ns = traffic.rtt_us.saturating_sub(traffic.min_rtt_us) * 1000;
+    let ahead = match role {
+        Role::Client => -CLOCK_OFFSET_NS,
+        Role::Server => CLOCK_OFFSET_NS,
+    };
+    let fastest_ns = i64::try_from(traffic.min_rtt_us * 500).unwrap_or(i64::MAX);
+    let omitted = counts.unique_omitted;
+    let from = stream.omit_until_ns.or(stream.first_byte_ns);
+    let from = from.unwrap_or_default();
+    let to = stream.last_byte_ns.unwrap_or_default();
+    let seconds = to.since(from).0.div_ceil(1_000_000_000).max(1);
+    let all = counts.received.saturating_sub(omitted);
+    let slice = |number: u64| {
+        let count = all * (number + 1) / seconds - all * number / seconds;
+        let above = |part: u64| queue_ns * part / (PARTS - 1);
+        let of = |part: u64| count * (part + 1) / PARTS - count * part / PARTS;
+        let mut slice = TransitSlice {
+            from_ns: from.plus(Nanos(number * 1_000_000_000)),
+            to_ns: from.plus(Nanos((number + 1) * 1_000_000_000 - 1)).min(to),
+            least_ns: fastest_ns + ahead,
+            most_above_ns: 0,
+            sum_above_ns: 0,
+            above: Vec::new(),
+        };
+        for part in (0..PARTS).filter(|part| of(*part) > 0) {
+            let lowest = lowest(bucket_above(above(part)));
+            slice.most_above_ns = above(part);
+            slice.sum_above_ns += above(part) * of(part);
+            match slice.above.last_mut() {
+                Some(last) if last[0] == lowest => last[1] += of(part),
+                _ => slice.above.push([lowest, of(part)]),
+            }
+        }
+        slice
+    };
+    Transits {
+        omitted,
+        slices: (0..seconds)
+            .map(slice)
+            .filter(|slice| slice.count() > 0)
+            .collect(),
     }
 }

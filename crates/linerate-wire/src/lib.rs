@@ -57,4 +57,5 @@ pub mod parameters;
 pub mod results;
 pub mod sequence;
 pub mod state;
+pub mod transits;
 pub mod udp;

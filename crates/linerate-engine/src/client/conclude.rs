@@ -317,6 +317,7 @@ fn read_half(json: &[u8], ours: &EndRecord) -> Result<EndRecord, String> {
     if let Some(stage) = &mut half.stage {
         stage.ring.samples.truncate(MAX_RING_SAMPLES);
     }
+    half.bound_transits();
     let room = MAX_CELLS.saturating_sub(ours.cells());
     // Each stream keeps two rows at least; a record of 256 streams with a few more cells than that always has room.
     while half.cells() > room && half.streams.iter().any(|stream| stream.samples.len() > 2) {

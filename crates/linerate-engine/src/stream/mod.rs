@@ -4,6 +4,8 @@
 //! wait for the socket lock (2 ms at speed). Sockets are non-blocking, and no wait goes past the next
 //! sample, so the cadence holds on a slow path and on a stalled one.
 
+#[cfg(test)]
+mod delay_tests;
 pub(crate) mod iperf2;
 mod recorder;
 mod tcp_receive;

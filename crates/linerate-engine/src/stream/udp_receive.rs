@@ -14,6 +14,7 @@ use linerate_wire::iperf2::datagram::Head;
 use linerate_wire::iperf2::report::Report;
 use linerate_wire::jitter::{Jitter, Transit};
 use linerate_wire::sequence::SequenceTracker;
+use linerate_wire::transits::{self, TransitCollector};
 use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER};
 
 use super::iperf2::{self, Flow};
@@ -36,9 +37,10 @@ const AFTER_END: Nanos = Nanos::from_millis(50);
 /// A `-n` test over a stock sender ends when nothing came for this long: what is missing is lost.
 const STARVED: Nanos = Nanos::from_millis(2000);
 
-/// What a stream receives into, where its test has so many at this end, bytes.
+/// What a stream receives into, and what it keeps of the time that datagrams took, where its test has so many at this end,
+/// bytes.
 pub(crate) fn buffer_bytes(streams: usize) -> usize {
-    messages(streams) * MESSAGE_BYTES
+    messages(streams) * MESSAGE_BYTES + transits::bytes(streams)
 }
 
 fn messages(streams: usize) -> usize {
@@ -67,6 +69,7 @@ struct Receiver {
     tracker: SequenceTracker,
     jitter: Jitter,
     transit: Transit,
+    transits: TransitCollector,
     width: CounterWidth,
     counts: UdpCounts,
     omitting: bool,
@@ -136,6 +139,7 @@ impl Receiver {
             tracker: SequenceTracker::default(),
             jitter: Jitter::default(),
             transit: Transit::default(),
+            transits: TransitCollector::new(context.plan.ends_at(Nanos::ZERO), context.streams),
             width: CounterWidth::from_parameter(context.wide_counters),
             counts,
             omitting: context.plan.omit_ns.0 > 0,
@@ -220,6 +224,8 @@ impl Receiver {
         let mut drops = Some(message.drops.unwrap_or(0));
         let mut bytes = 0;
         let mut run: Option<(u64, u64)> = None;
+        // Datagrams of one stamp, which are booked together.
+        let mut batch: Option<(Nanos, u64)> = None;
         for datagram in message.data.chunks(message.segment.max(1)) {
             if context.handshake.as_deref() == Some(datagram) {
                 // Our answer was lost: the peer asks again.
@@ -242,6 +248,13 @@ impl Receiver {
                 self.jitter.record(sent, now);
                 self.transit.record(sent, now);
             }
+            batch = match batch {
+                Some((of, count)) if of == sent => Some((of, count + 1)),
+                other => {
+                    self.book_transit(other, now);
+                    Some((sent, 1))
+                }
+            };
             run = match run {
                 Some((first, count)) if first.checked_add(count) == Some(counter) => {
                     Some((first, count + 1))
@@ -253,6 +266,7 @@ impl Receiver {
             };
         }
         self.record(run);
+        self.book_transit(batch, now);
         if bytes > 0 {
             recorder.moved(now, bytes);
         }
@@ -320,6 +334,7 @@ impl Receiver {
                 self.tracker.record(counter);
                 self.jitter.record(sent, early.came);
                 self.transit.record(sent, early.came);
+                self.transits.record(sent, early.came, 1);
                 recorder.moved(early.came, early.bytes as u64);
             }
         }
@@ -354,6 +369,13 @@ impl Receiver {
         }
     }
 
+    /// Books how long so many datagrams of one stamp, which were read at `now`, were on their way.
+    fn book_transit(&mut self, batch: Option<(Nanos, u64)>, now: Nanos) {
+        if let Some((sent, datagrams)) = batch {
+            self.transits.record(sent, now, datagrams);
+        }
+    }
+
     /// Books what is missing before `first`, the first of so many datagrams that came `merged` in a buffer.
     fn attribute(&mut self, first: u64, drops: u32, merged: u64) {
         let gap = first.saturating_sub(self.tracker.counts().highest + 1);
@@ -379,6 +401,7 @@ impl Receiver {
             self.omitting = false;
             self.counts.unique_omitted = self.tracker.counts().unique;
             self.counts.highest_omitted = self.tracker.counts().highest;
+            self.transits.omit();
         }
     }
 
@@ -436,6 +459,7 @@ impl Receiver {
             transit_change_ns: distribution
                 .max()
                 .map(|most| [quantile(500), quantile(900), quantile(990), most.0]),
+            transits: Some(self.transits.finish()),
             ..self.counts
         }
     }

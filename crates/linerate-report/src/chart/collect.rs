@@ -52,7 +52,11 @@ pub(super) fn charts(view: &RunView, evidence: &Evidence<'_>) -> Charts {
         charts.extend(goodput(view, direction, &ground, role));
         match record.plan.protocol {
             Protocol::Tcp => charts.extend(tcp::charts(&ground)),
-            Protocol::Udp => charts.extend(udp::charts(&ground)),
+            Protocol::Udp => {
+                let shown = view.directions.iter().find(|of| of.flow == flow);
+                let delays = shown.and_then(|direction| direction.delay.as_ref());
+                charts.extend(udp::charts(&ground, delays));
+            }
             // Beside the goodput nothing of it is sampled.
             Protocol::Sctp => {}
         }

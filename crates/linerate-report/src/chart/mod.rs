@@ -80,6 +80,8 @@ pub enum Panel {
     Buffers,
     /// Datagrams lost, reordered, duplicated.
     Datagrams,
+    /// How long datagrams were on their way.
+    Delay,
     /// A host's processors.
     Cpu,
     /// Threads of a host's streams.
@@ -122,6 +124,7 @@ impl Panel {
                 "Datagrams lost, reordered, duplicated",
                 Unit::Count,
             ),
+            Self::Delay => ("delay", "One-way delay", Unit::Micros),
             Self::Cpu => ("cpu", "Processors", Unit::Share),
             Self::Threads => ("threads", "Threads of the streams", Unit::Share),
             Self::Drops => ("drops", "Drops on the host", Unit::Count),

@@ -1,13 +1,18 @@
 //! A UDP direction's charts: what was sent, what arrived, what did not.
 
+use linerate_analysis::delay::{DelaySpan, Delays};
 use linerate_model::column::Column;
-use linerate_model::units::whole;
+use linerate_model::units::{Nanos, whole};
 
 use super::collect::{Ground, Sampled};
-use super::{Chart, Panel, Point, Shape, Stroke};
+use super::{Chart, Line, Panel, Point, Shape, Stroke};
 
-pub(super) fn charts(ground: &Ground<'_>) -> Vec<Chart> {
-    vec![rates(ground), losses(ground)]
+pub(super) fn charts(ground: &Ground<'_>, delays: Option<&Delays>) -> Vec<Chart> {
+    let delays = delays.map(|delays| delay(ground, delays));
+    [rates(ground), losses(ground)]
+        .into_iter()
+        .chain(delays)
+        .collect()
 }
 
 fn rates(ground: &Ground<'_>) -> Chart {
@@ -47,6 +52,43 @@ fn losses(ground: &Ground<'_>) -> Chart {
         ground.window()
     );
     ground.chart(Panel::Datagrams, about, lines)
+}
+
+fn delay(ground: &Ground<'_>, delays: &Delays) -> Chart {
+    let role = ground.flow.receiver();
+    let line = |name: &str, colour, stroke, of: fn(&DelaySpan) -> u64| {
+        let value = |span: &DelaySpan| Some(of(span) / 1000);
+        let spans = delays.over_time.iter();
+        let begins = spans.clone().map(|span| Point {
+            at_ns: ground.axis.at(role, span.from_ns),
+            value: value(span),
+        });
+        let end = spans.last().map(|span| Point {
+            at_ns: ground.axis.at(role, span.to_ns),
+            value: value(span),
+        });
+        Line::steps(name, colour, stroke, begins.chain(end).collect())
+    };
+    let lines = [
+        line("largest", 3, Stroke::Dashed, |span| span.spread.most_ns),
+        line("99 %", 1, Stroke::Plain, |span| span.spread.p99_ns),
+        line("median", 0, Stroke::Strong, |span| span.spread.median_ns),
+        line("lowest", 2, Stroke::Plain, |span| span.spread.least_ns),
+    ];
+    let from = "From the stamp that the sender writes to when the receiving application has read the datagram";
+    match &delays.one_way {
+        Some(one_way) => {
+            let uncertainty = Nanos(one_way.uncertainty_ns);
+            let about = format!(
+                "{from}; all values may be off by the same amount, at most ±{uncertainty}, and are exact if both directions take equally long"
+            );
+            ground.chart(Panel::Delay, about, lines)
+        }
+        None => Chart {
+            title: "Delay above the fastest datagram",
+            ..ground.chart(Panel::Delay, from.to_owned(), lines)
+        },
+    }
 }
 
 /// What the highest counter grew by, less what was seen for the first time.

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use crate::date;
 use crate::markup;
+use crate::text::delay::within;
 use crate::text::{figures, header, layout, limits, questions, transfer, way};
 use crate::view::{DirectionView, Figures, RunView};
 use crate::words::{self, known, rate, rates};
@@ -111,6 +112,26 @@ fn losses(direction: &DirectionView) -> Vec<Tile> {
     tiles.extend(direction.jitter_ns.map(|jitter| {
         let jitter = Nanos(jitter).to_string();
         ("Jitter", jitter, "RFC 3550, smoothed".to_owned())
+    }));
+    tiles.extend(direction.delay.as_ref().map(|delays| {
+        let (name, spread, more) = match &delays.one_way {
+            Some(one_way) => (
+                "Delay",
+                one_way.delay,
+                format!(", one way, {}", within(one_way.uncertainty_ns)),
+            ),
+            None => (
+                "Delay varies",
+                delays.variation,
+                " above the fastest".to_owned(),
+            ),
+        };
+        let [median, p99] = [spread.median_ns, spread.p99_ns].map(Nanos);
+        (
+            name,
+            median.to_string(),
+            format!("median; 99 % {p99}{more}"),
+        )
     }));
     tiles
 }

@@ -6,7 +6,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos, three_digits};
 
 use super::layout::{self, Page};
 use super::style::Style;
-use super::{limits, way};
+use super::{delay, limits, way};
 use crate::view::{CpuView, DirectionView, Figures, MeasuredAt, RunView};
 use crate::words;
 
@@ -70,6 +70,9 @@ pub(super) fn delivery(page: &mut Page, view: &RunView, direction: &DirectionVie
         }
         if let Some(jitter) = direction.jitter_ns {
             page.entry("Jitter", &format!("{} (RFC 3550, smoothed)", Nanos(jitter)));
+        }
+        if let Some(delays) = &direction.delay {
+            page.entry("Delay", &delay::delay(delays));
         }
         return;
     }

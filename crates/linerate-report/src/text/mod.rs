@@ -7,6 +7,7 @@
 pub(crate) mod book;
 mod brief;
 mod chart;
+pub(crate) mod delay;
 pub(crate) mod figures;
 pub(crate) mod header;
 pub(crate) mod layout;

@@ -1,5 +1,6 @@
 //! The figures of one direction.
 
+use linerate_analysis::delay::Delays;
 use linerate_analysis::evidence::{DirectionEvidence, Place};
 use linerate_analysis::ledger::DatagramEntry;
 use linerate_analysis::statistics::Unsteady;
@@ -106,6 +107,9 @@ pub struct DirectionView {
     pub loss_share: Option<f64>,
     /// Largest smoothed jitter of its streams (RFC 3550), ns (UDP).
     pub jitter_ns: Option<u64>,
+    /// One-way delay of its datagrams (UDP).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
     /// Congestion control in use at the sender; several where its streams differ.
     pub congestion: Vec<PlainText>,
     /// Maximum segment size at the sender, bytes.
@@ -189,6 +193,7 @@ impl DirectionView {
             loss_share: counts.and_then(|counts| share(counts.lost, counts.sent)),
             datagrams,
             jitter_ns: jitter(record, &receiver, flow),
+            delay: Delays::of(record, flow),
             congestion,
             mss_bytes: path
                 .mss_bytes

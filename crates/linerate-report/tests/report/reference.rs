@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use linerate_analysis::evidence::Evidence;
 use linerate_model::counter_test::{CounterRun, Passage, Variation};
 use linerate_model::fingerprint::{Fingerprint, Key, Subject};
-use linerate_model::plan::{End, Plan};
+use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::record::{
     HostNames, Note, Outcome, PeerResults, PeerStream, RunRecord, SCHEMA_VERSION, UdpCounts,
     ZerocopyCounts,
@@ -14,6 +14,7 @@ use linerate_model::tcp_info::{FIELDS, LENGTH, TcpFacts, TcpInfo};
 use linerate_model::transfer::{
     Cell, CellRun, Medium, RingRecord, RingSample, StagePlace, StageRecord, StageRole,
 };
+use linerate_model::transit::{TransitSlice, Transits};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
@@ -120,6 +121,17 @@ fn whole() -> [RunRecord; 3] {
             socket_drops: Some(0),
             jitter_ns: Some(0),
             transit_change_ns: Some([0; 4]),
+            transits: Some(Transits {
+                omitted: 0,
+                slices: vec![TransitSlice {
+                    from_ns: Nanos(0),
+                    to_ns: Nanos(0),
+                    least_ns: 0,
+                    most_above_ns: 0,
+                    sum_above_ns: 0,
+                    above: vec![[0, 1]],
+                }],
+            }),
             peer_sent: Some(0),
             ..UdpCounts::default()
         });
@@ -262,6 +274,7 @@ fn every_field_has_a_unit_or_none_a_place_and_a_meaning() {
         (RECORD, "An end"),
         (RECORD, "A series"),
         (REPORT, "Where the time and where the rate went"),
+        (REPORT, "One-way delay"),
         (REPORT, "A comparison"),
         (REPORT, "A comparison by a fact"),
     ] {
@@ -327,6 +340,28 @@ fn what_the_report_says_of_time_and_rate_is_documented() {
         below(&direction, ""),
         of_table("Where the time and where the rate went")
     );
+}
+
+#[test]
+fn a_one_way_delay_is_documented() {
+    let plan = Plan {
+        protocol: Protocol::Udp,
+        ..Plan::new("server")
+    };
+    let mut found = BTreeSet::new();
+    let mut record = fixture::run(&plan, &Traffic::default());
+    // Known in one of them, and not in the other.
+    for clock in [record.clock, None] {
+        record.clock = clock;
+        let view = RunView::of(&Evidence::of(&record), &[]);
+        let delay = &view.directions[0].delay;
+        paths("delay", &serde_json::to_value(delay).unwrap(), &mut found);
+    }
+    assert!(found.remove("delay.one_way"), "null without pings");
+    assert!(found.remove("delay.one_way.drift_ppm"), "null: no drift");
+    let mut documented = of_table("One-way delay");
+    assert!(documented.remove("delay.one_way.drift_ppm"));
+    assert_eq!(found, documented);
 }
 
 #[test]

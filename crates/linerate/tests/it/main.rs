@@ -31,6 +31,8 @@ mod crash;
 #[cfg(test)]
 mod crowd;
 #[cfg(test)]
+mod delay;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod disk_probe;
