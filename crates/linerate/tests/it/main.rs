@@ -122,3 +122,5 @@ mod verdict;
 mod watch;
 #[cfg(test)]
 mod watch_campaign;
+#[cfg(test)]
+mod working_latency;
