@@ -19,6 +19,7 @@ pub fn run(data: &[u8]) {
         received_ns: Some(20_000_000),
         spin: false,
         target: None,
+        probe: false,
     });
     let parameters = Parameters {
         linerate,

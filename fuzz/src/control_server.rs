@@ -26,6 +26,7 @@ pub fn run(data: &[u8]) {
                             software,
                             udp_token: None,
                             target: None,
+                            probe: false,
                         })
                     } else {
                         server.create_streams().and_then(|()| server.start_test())

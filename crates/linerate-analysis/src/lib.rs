@@ -40,3 +40,4 @@ pub mod time_budget;
 pub mod transfer;
 mod triage;
 pub mod waterfall;
+pub mod working_latency;

@@ -279,6 +279,7 @@ mod tests {
                 received_ns: None,
                 spin: false,
                 target: None,
+                probe: false,
             }),
             ..Parameters::default()
         };
@@ -291,6 +292,7 @@ mod tests {
             software: "test".into(),
             udp_token: None,
             target: None,
+            probe: false,
         };
         machine.send_hello(hello).unwrap();
         machine

@@ -55,6 +55,7 @@ pub(crate) fn parameters(
             received_ns: told(plan),
             spin: plan.pace == Pace::Spin,
             target,
+            probe: plan.latency,
         }),
         ..Parameters::default()
     }
@@ -91,6 +92,7 @@ pub(crate) fn plan(parameters: &Parameters, host: &str, port: u16, interval: Nan
     if plan.protocol == Protocol::Udp && extension.is_some_and(|extension| extension.spin) {
         plan.pace = Pace::Spin;
     }
+    plan.latency = extension.is_some_and(|extension| extension.probe);
     plan.block_bytes = Bytes(parameters.len);
     plan.rate_bps = Some(BitRate(parameters.bandwidth)).filter(|rate| rate.0 > 0);
     plan.kernel_pacing_bps = Some(BitRate(parameters.fqrate)).filter(|rate| rate.0 > 0);
@@ -170,6 +172,7 @@ mod tests {
         plan.rate_bps = Some(BitRate(5_000_000));
         plan.congestion = Some("cubic".into());
         plan.mss_bytes = Some(1000);
+        plan.latency = true;
         let sent = parameters(&plan, "linerate 0", "3.21", true, None);
         let received = Parameters::from_json(&sent.to_json()).unwrap();
         assert_eq!(

@@ -292,6 +292,37 @@ pub(crate) fn connect_stream(
     connect(raw, remote, clock::monotonic().plus(patience))
 }
 
+/// A TCP socket that takes the way of the data streams, and begins no connection yet.
+fn beside_streams(plan: &Plan, remote: SocketAddr) -> io::Result<Socket> {
+    let raw = Socket::new(Domain::for_address(remote), Type::STREAM, None)?;
+    if plan.tos != 0 {
+        socket::set_tos(&raw, plan.tos)?;
+    }
+    bind_local(&raw, plan, remote, 0)?;
+    raw.set_nonblocking(true)?;
+    Ok(raw)
+}
+
+/// Opens the probe connection and writes its cookie.
+pub(crate) fn open_probe(plan: &Plan, remote: SocketAddr, cookie: &[u8]) -> io::Result<TcpStream> {
+    let raw = beside_streams(plan, remote)?;
+    let until = clock::monotonic().plus(plan.connect_timeout_ns);
+    let stream = connect(raw, remote, until)?;
+    tcp::set_nodelay(&stream, true)?;
+    socket::send(stream.as_fd(), cookie)?;
+    Ok(stream)
+}
+
+/// Begins a connection to the server that is closed, by a reset, when it stands.
+pub(crate) fn begin_connection(plan: &Plan, remote: SocketAddr) -> io::Result<Socket> {
+    let raw = beside_streams(plan, remote)?;
+    raw.set_linger(Some(std::time::Duration::ZERO))?;
+    match raw.connect(&SockAddr::from(remote)) {
+        Err(error) if error.raw_os_error() != Some(EINPROGRESS) => Err(error),
+        _ => Ok(raw),
+    }
+}
+
 /// Opens a UDP data stream, connected to the server; the handshake is the caller's.
 pub(crate) fn open_udp(plan: &Plan, remote: SocketAddr, index: u16) -> io::Result<UdpSocket> {
     let raw = Socket::new(Domain::for_address(remote), Type::DGRAM, None)?;

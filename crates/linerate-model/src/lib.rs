@@ -54,3 +54,4 @@ pub mod units;
 pub mod wanted;
 pub mod watch;
 pub mod words;
+pub mod working_latency;

@@ -19,6 +19,7 @@ use crate::tcp_info::TcpFacts;
 use crate::transfer::{CellRun, StageRecord};
 use crate::transit::{MOST_ENTRIES, Transits};
 use crate::units::{Bytes, Nanos};
+use crate::working_latency::LatencyProbes;
 
 /// The version of the record that this build writes; it reads this one and older ones.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -135,6 +136,10 @@ pub struct RunRecord {
     /// The server's monotonic clock minus the client's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockPair>,
+    /// Round trips of small messages before, under and after the load, measured by the client; absent where they were
+    /// not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Box<LatencyProbes>>,
     /// Remarks on how the run went.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,

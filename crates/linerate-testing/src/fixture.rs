@@ -209,6 +209,7 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
             after: Some(offset(end_ns + 1_000_000)),
         }),
         notes: Vec::new(),
+        latency: None,
         counter_runs: Vec::new(),
         cells: Vec::new(),
         host_names: None,

@@ -49,6 +49,10 @@ pub struct Hello {
     /// The answer to [`TargetAsked`]; absent where none was asked for, and of a server that knows no transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetAnswer>,
+    /// The client asked for a probe connection, and the first TCP connection with the test's cookie is one, see
+    /// [`crate::probe`]; absent where it did not ask, and of a server that knows none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probe: bool,
 }
 
 /// Where the server is to put what arrives, in the client's parameters: the streams then carry frames of files.
@@ -284,6 +288,7 @@ mod tests {
             software: "l".into(),
             udp_token: Some([0xab; 16]),
             target: None,
+            probe: false,
         };
         assert_eq!(
             text(Message::Hello(hello)),
@@ -354,6 +359,7 @@ mod tests {
                     software: software.into(),
                     udp_token,
                     target: None,
+                    probe: version % 2 == 1,
                 })
             ),
             any::<[u64; 3]>().prop_map(|[n, received, sent]| Message::Pong {

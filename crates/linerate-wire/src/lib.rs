@@ -54,6 +54,7 @@ pub mod jitter;
 mod json;
 pub mod pacing;
 pub mod parameters;
+pub mod probe;
 pub mod results;
 pub mod sequence;
 pub mod state;

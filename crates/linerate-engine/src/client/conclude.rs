@@ -73,6 +73,10 @@ impl Session<'_> {
             self.gate.peer_has_stopped();
         }
         let (half, sockets) = gathered.unwrap_or_else(|| self.gather(&mut intervals));
+        if !failed && matches!(ending, Ending::Planned) {
+            self.measure_after();
+        }
+        let latency = self.probing.finish();
         if !failed {
             if let Err(missed) = self.exchange_results(&half, &mut peer) {
                 let what = "the server's results are missing";
@@ -98,7 +102,9 @@ impl Session<'_> {
         {
             ending = Ending::Failed(Missed::Failed(error, None));
         }
-        self.record(ending, half, peer)
+        let mut ended = self.record(ending, half, peer);
+        ended.record.latency = latency.map(Box::new);
+        ended
     }
 
     fn miss(&mut self, what: &str, reason: &dyn Display) {
@@ -299,6 +305,7 @@ impl Session<'_> {
             peer_results: peer.results,
             clock,
             notes: self.notes,
+            latency: None,
             counter_runs: Vec::new(),
             cells: Vec::new(),
             host_names: None,

@@ -348,6 +348,7 @@ impl<'a> Test<'a> {
             peer_results,
             clock: None,
             notes,
+            latency: None,
             counter_runs: Vec::new(),
             cells: Vec::new(),
             host_names: None,

@@ -3,9 +3,11 @@
 mod conclude;
 mod idle;
 mod iperf2;
+mod latency;
 mod options;
 mod pairing;
 mod precision;
+mod probes;
 mod streams;
 
 use std::collections::BTreeMap;
@@ -37,7 +39,9 @@ use crate::stream::{self, StreamHandle};
 use crate::{IPERF3_VERSION, sockets};
 
 use self::idle::Idle;
+use self::latency::Probing;
 use self::precision::Watch;
+use self::probes::Phase;
 
 /// A silent server before the test: stock ones answer at once, ours may have a queue for UDP streams.
 const PATIENCE: Nanos = Nanos::from_millis(30_000);
@@ -82,6 +86,7 @@ pub fn run(
     observe: &mut dyn FnMut(&Event),
 ) -> Result<Ended, EngineError> {
     plan.check()?;
+    latency::check(plan, options)?;
     if options.iperf2 {
         return iperf2::run(plan, options, stop, observe);
     }
@@ -185,6 +190,8 @@ struct Session<'a> {
     stored: u64,
     /// The target failed after the last byte had arrived.
     failed_target: Option<Ending>,
+    /// The probes of `--latency`, and what came of them.
+    probing: Probing,
 }
 
 impl<'a> Session<'a> {
@@ -247,6 +254,7 @@ impl<'a> Session<'a> {
             peer_finished: false,
             stored: 0,
             failed_target: None,
+            probing: Probing::Off,
         })
     }
 
@@ -513,8 +521,10 @@ impl<'a> Session<'a> {
         }
         let start = self.gate.open();
         (self.observe)(&Event::Started);
+        self.probing.enter(Phase::Ramp);
         let mut intervals = Intervals::new(&self.plan, start, self.streams.len());
         let ending = self.follow(start, &mut intervals);
+        self.probing.enter(Phase::Pause);
         (self.observe)(&Event::Ending);
         (self.stop_streams(ending), intervals)
     }
@@ -523,8 +533,12 @@ impl<'a> Session<'a> {
         let end = self.plan.ends_at(start).unwrap_or(Nanos(u64::MAX / 2));
         let mut watch = Watch::new(&self.plan, start, &self.streams);
         let mut idle = Idle::new(&self.plan, start);
+        let mut loaded = self.probing.loaded_at(&self.plan, start);
         loop {
             let now = clock::monotonic();
+            if loaded.take_if(|at| now >= *at).is_some() {
+                self.probing.enter(Phase::Loaded);
+            }
             if let Some(interval) = intervals.take(now, &self.streams) {
                 (self.observe)(&Event::Interval(interval));
             }
@@ -560,6 +574,7 @@ impl<'a> Session<'a> {
                 .min(intervals.wake())
                 .min(look)
                 .min(watched)
+                .min(loaded.unwrap_or(look))
                 .min(idle.wake());
             let gate = Arc::clone(&self.gate);
             match self.link.turn(&[self.stop, gate.news_fd()], until) {

@@ -45,6 +45,7 @@ impl Session<'_> {
         if self.before.is_none() {
             self.read_before();
         }
+        self.measure_idle()?;
         let sockets = match self.plan.protocol {
             Protocol::Tcp | Protocol::Sctp => self.open_connected()?,
             Protocol::Udp => self.open_udp()?,

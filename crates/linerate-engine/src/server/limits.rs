@@ -165,10 +165,12 @@ impl ServerLimits {
             Protocol::Tcp | Protocol::Sctp => TCP_STREAM_BYTES,
             Protocol::Udp => UDP_STREAM_BYTES + udp_receive_bytes(streams),
         };
+        // A probe connection has a thread and a descriptor as a stream has, and less memory.
+        let probes = usize::from(plan.latency);
         let spins = plan.pace == Pace::Spin && plan.direction != Direction::Send;
         Demand {
-            streams,
-            bytes: TEST_BYTES + streams * of_stream,
+            streams: streams + probes,
+            bytes: TEST_BYTES + streams * of_stream + probes * TCP_STREAM_BYTES,
             spinning: if spins { usize::from(plan.streams) } else { 0 },
         }
     }

@@ -7,6 +7,7 @@
 //! [`SamplePool`].
 
 mod congestion;
+mod echo;
 mod iperf2;
 mod limits;
 mod listen;
@@ -176,6 +177,8 @@ pub(crate) enum Arrival {
     Stream(TcpStream),
     /// With the place of the stream and the opening datagram that announced it.
     Udp(UdpSocket, Option<u16>, Vec<u8>),
+    /// The probe connection.
+    Probe(TcpStream),
     /// Of an iperf2 over UDP, with the datagrams that came before it had a socket.
     Flow(UdpSocket, Vec<Early>),
 }
@@ -191,6 +194,8 @@ pub(crate) struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct EntryState {
     arrivals: VecDeque<Arrival>,
+    /// A probe connection is still expected: over TCP, before any stream.
+    expects_probe: bool,
     /// TCP streams still expected.
     expected_tcp: usize,
     /// SCTP streams still expected.
@@ -573,6 +578,11 @@ impl Server {
         if let Some(entry) = sessions.by_cookie.get(&cookie).cloned() {
             drop(sessions);
             let mut state = entry.lock();
+            if state.expects_probe && connection.protocol == Protocol::Tcp {
+                state.expects_probe = false;
+                entry.bring(state, Arrival::Probe(connection.stream));
+                return;
+            }
             let expected = match connection.protocol {
                 Protocol::Sctp => &mut state.expected_sctp,
                 Protocol::Tcp | Protocol::Udp => &mut state.expected_tcp,

@@ -288,6 +288,7 @@ impl<'a> Session<'a> {
             peer_results,
             clock: None,
             notes: Vec::new(),
+            latency: None,
             counter_runs: Vec::new(),
             cells: Vec::new(),
             host_names: None,

@@ -27,6 +27,7 @@ use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, StreamStage
 use crate::stream_file::{self, StreamFile};
 use crate::transfer::{TARGET_BYTES, Target, Targets};
 
+use super::echo::Echo;
 use super::limits::{
     AFFINITY, BUFFERS, BUSY, FILE, FILE_OVER_UDP, NOT_AUTHENTICATED, STREAM_CONNECT,
     UNUSABLE_PARAMETERS,
@@ -96,6 +97,7 @@ pub(super) fn run(
         shares: Vec::new(),
         events: None,
         target: None,
+        echo: None,
     };
     let outcome = session.serve();
     if let Some(target) = &session.target {
@@ -140,6 +142,8 @@ pub(super) struct Session<'a> {
     events: Option<Held<'a>>,
     /// Where a transfer's files go.
     pub(super) target: Option<Arc<dyn Target>>,
+    /// Answers the client's probes until the session ends.
+    echo: Option<Echo>,
 }
 
 impl Session<'_> {
@@ -412,6 +416,7 @@ impl Session<'_> {
             target: target.map(|opened| TargetAnswer {
                 refused: opened.err().map(Into::into),
             }),
+            probe: asked.is_some_and(|extension| extension.probe),
         };
         self.link.machine.send_hello(hello)?;
         self.entry.lock().token = udp_token;
@@ -461,6 +466,7 @@ impl Session<'_> {
         let ours = self.extended && plan.protocol == Protocol::Udp;
         {
             let mut state = self.entry.lock();
+            state.expects_probe = plan.latency;
             match plan.protocol {
                 Protocol::Tcp => state.expected_tcp = usize::from(total),
                 Protocol::Sctp => state.expected_sctp = usize::from(total),
@@ -533,8 +539,15 @@ impl Session<'_> {
                 Turn::Woken(0) => {
                     drop(self.entry.news.clear());
                     while let Some(arrival) = self.entry.next_arrival() {
-                        arrivals.push(arrival);
                         until = clock::monotonic().plus(patience).min(last);
+                        match arrival {
+                            Arrival::Probe(stream) => {
+                                self.answer_probes(stream, plan)?;
+                                // The client measures the idle path before it opens a stream.
+                                until = clock::monotonic().plus(PATIENCE).min(last);
+                            }
+                            arrival => arrivals.push(arrival),
+                        }
                     }
                 }
                 Turn::Woken(_) => return Err(self.stopped()),
@@ -560,10 +573,20 @@ impl Session<'_> {
         if ours {
             arrivals.sort_by_key(|arrival| match arrival {
                 Arrival::Udp(_, place, _) => *place,
-                Arrival::Stream(_) | Arrival::Flow(..) => None,
+                Arrival::Stream(_) | Arrival::Flow(..) | Arrival::Probe(_) => None,
             });
         }
         Ok(arrivals)
+    }
+
+    /// Sends each message of the probe connection back, on a thread of its own.
+    fn answer_probes(&mut self, stream: TcpStream, plan: &Plan) -> Result<(), Refusal> {
+        let echo = Echo::spawn(stream, plan);
+        self.echo = Some(echo.map_err(|error| {
+            let reason = format!("cannot answer on the probe connection: {error}");
+            Refusal::new(Cause::Host, reason)
+        })?);
+        Ok(())
     }
 
     /// A data stream that waits to be accepted needs a descriptor; iperf3 gives the test up where there is none.
@@ -610,6 +633,8 @@ impl Session<'_> {
                 Arrival::Stream(stream) => (StreamSocket::Stream(stream), None),
                 Arrival::Udp(stream, _, handshake) => (StreamSocket::Udp(stream), Some(handshake)),
                 Arrival::Flow(stream, _) => (StreamSocket::Udp(stream), None),
+                // Taken when it came.
+                Arrival::Probe(_) => continue,
             };
             let context = StreamContext {
                 read_rate: self.read_rate(usize::from(plan.total_streams())),

@@ -17,3 +17,4 @@ pub(crate) mod slow_start;
 pub(crate) mod stall;
 pub(crate) mod stretches;
 pub(crate) mod transfer;
+pub(crate) mod working_latency;

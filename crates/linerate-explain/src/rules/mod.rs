@@ -40,6 +40,7 @@ mod udp_receiver_drop;
 mod udp_sender_short;
 mod unstable;
 mod virtualisation_limit;
+mod working_latency;
 
 use linerate_model::finding::Finding;
 
@@ -49,7 +50,7 @@ use crate::facts::case::Case;
 type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.
-pub(crate) const RULES: [(&str, Rule); 39] = [
+pub(crate) const RULES: [(&str, Rule); 40] = [
     ("ledger-imbalance", ledger_imbalance::judge),
     ("checksum", checksum::judge),
     ("source-cached", source_cached::judge),
@@ -86,6 +87,7 @@ pub(crate) const RULES: [(&str, Rule); 39] = [
     ("cannot-tell", cannot_tell::judge),
     ("small-mss", small_mss::judge),
     ("bufferbloat", bufferbloat::judge),
+    ("working-latency", working_latency::judge),
     ("slow-start", slow_start::judge),
     ("asymmetric", asymmetric::judge),
     ("provisioned", provisioned::judge),

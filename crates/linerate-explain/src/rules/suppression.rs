@@ -3,7 +3,7 @@
 use linerate_model::finding::Finding;
 
 use crate::facts::case::Case;
-use crate::facts::{overtaking, repeats, slow_start, transfer};
+use crate::facts::{overtaking, repeats, slow_start, transfer, working_latency};
 
 /// What keeps a finding from being said.
 enum Beside {
@@ -19,7 +19,7 @@ use Beside::{Fact, Rule};
 const BY_A_DISK: Beside = Fact(transfer::is_the_answer);
 
 /// Findings, each with what explains the same better.
-const UNSAID: [(&str, &[Beside]); 16] = [
+const UNSAID: [(&str, &[Beside]); 17] = [
     ("stall", &[BY_A_DISK]),
     ("virtualisation-limit", &[BY_A_DISK]),
     ("sender-cpu", &[BY_A_DISK]),
@@ -50,6 +50,11 @@ const UNSAID: [(&str, &[Beside]); 16] = [
             Fact(slow_start::is_the_answer),
             BY_A_DISK,
         ],
+    ),
+    // Probes beside the load tell what waits, and where; behind a fair queue nothing else does.
+    (
+        "bufferbloat",
+        &[Rule("working-latency"), Fact(working_latency::others_pass)],
     ),
     // Each of these makes a rate waver.
     (

@@ -256,6 +256,7 @@ impl<'a> Sent<'a> {
             peer_results: None,
             clock: None,
             notes: Vec::new(),
+            latency: None,
             counter_runs: Vec::new(),
             cells: Vec::new(),
             host_names: None,

@@ -92,6 +92,7 @@ impl Observation {
             peer_results: None,
             clock: None,
             notes: Vec::new(),
+            latency: None,
             counter_runs: Vec::new(),
             cells: Vec::new(),
             host_names: None,

@@ -206,6 +206,9 @@ pub struct Plan {
     /// latest at [`Plan::end`]; absent = it lasts as long as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
+    /// The round trips of small messages are measured before, under and after the load (`--latency`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub latency: bool,
     /// The required goodput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Wanted>,
@@ -219,6 +222,9 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_data: Option<PlainLines>,
 }
+
+/// The shortest test by time under whose load latency is measured.
+pub const LEAST_UNDER_LOAD: Nanos = Nanos::from_millis(2000);
 
 /// Where nothing else is asked for.
 const fn default_idle_timeout() -> Nanos {
@@ -299,6 +305,7 @@ impl Plan {
             receive_timeout_ns: None,
             send_timeout_ns: None,
             precision: None,
+            latency: false,
             expect: None,
             provisioned_bps: None,
             title: None,
@@ -375,6 +382,14 @@ impl Plan {
                 );
                 return refuse("--precision", reason);
             }
+        }
+        if let (true, End::TimeNs(most)) = (self.latency, self.end)
+            && most < LEAST_UNDER_LOAD
+        {
+            let reason = format!(
+                "a test of {most} does not fill a queue: {LEAST_UNDER_LOAD} or more with -t"
+            );
+            return refuse("--latency", reason);
         }
         if self.provisioned_bps == Some(BitRate(0)) {
             return refuse("--provisioned", "the contracted rate cannot be 0 bit/s");
@@ -509,7 +524,7 @@ mod tests {
     #[test]
     fn what_cannot_be_run_names_its_option() {
         type Spoil = fn(&mut Plan);
-        let cases: [(&str, Spoil); 15] = [
+        let cases: [(&str, Spoil); 16] = [
             ("-P", |plan| plan.streams = 0),
             ("-P", |plan| plan.streams = 129),
             ("-t", |plan| plan.end = End::TimeNs(Nanos::ZERO)),
@@ -521,6 +536,10 @@ mod tests {
             ("--precision", |plan| {
                 plan.precision = Some(0.02);
                 plan.end = End::TimeNs(Nanos::from_millis(5000));
+            }),
+            ("--latency", |plan| {
+                plan.latency = true;
+                plan.end = End::TimeNs(Nanos::from_millis(1999));
             }),
             ("--expect", |plan| plan.expect = ">= 90%".parse().ok()),
             ("--provisioned", |plan| {

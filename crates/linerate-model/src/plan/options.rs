@@ -530,6 +530,13 @@ pub const OPTIONS: &[PlanOption] = &[
         // Hundredths of a percent, as typed: 0.07 × 100 is not 7.
         |plan| Some(format!("{}%", (plan.precision? * 1e4).round() / 100.0)),
     ),
+    PlanOption::switch(
+        "",
+        "--latency",
+        "Measure the working latency: round trips of small messages and new connections to the server, idle for 1 s before the load, under it and for 1 s after it. Needs linerate at both ends",
+        |plan| plan.latency = true,
+        |plan| plan.latency,
+    ),
     PlanOption::value(
         "",
         "--provisioned",
@@ -631,6 +638,7 @@ mod tests {
             "-6 -u -b 0 -l 1200 --dont-fragment -S 184 -L 7 -A 2,3 -k 1000",
             "-u --bidir -b 1G --pace spin -O 2",
             "--precision 2% -t 10",
+            "--latency -R",
             "--fq-rate 50M --mptcp -Z --skip-rx-copy --precision 0.07% --provisioned 1G -A 1",
         ] {
             let plan = read(line).unwrap();

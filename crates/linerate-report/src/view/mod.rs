@@ -13,6 +13,7 @@ use linerate_analysis::evidence::Evidence;
 use linerate_analysis::judgement::Judgement;
 use linerate_analysis::ledger::DirectionLedger;
 use linerate_analysis::transfer::Transfer;
+use linerate_analysis::working_latency::WorkingLatency;
 use linerate_model::clock::ClockPair;
 use linerate_model::counter_test::Diagnosis;
 use linerate_model::finding::Finding;
@@ -67,6 +68,9 @@ pub struct RunView {
     /// What became of files; absent where none were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transfer: Option<Transfer>,
+    /// Round trips of small messages before, under and after the load; absent where they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<WorkingLatency>,
     /// What was found, the verdict first.
     pub findings: Vec<Finding>,
     /// How likely each cause is by the runs that followed; absent where none did.
@@ -140,6 +144,7 @@ impl RunView {
             expect: Judgement::of(evidence),
             precision: PrecisionView::of(evidence),
             transfer: Transfer::of(evidence.record),
+            latency: WorkingLatency::of(record),
             findings: findings.to_vec(),
             diagnosis: None,
             ledger: LedgerView::of(evidence),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use linerate_analysis::evidence::Evidence;
 use linerate_model::counter_test::{CounterRun, Passage, Variation};
 use linerate_model::fingerprint::{Fingerprint, Key, Subject};
+use linerate_model::latency::Latencies;
 use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::record::{
     HostNames, Note, Outcome, PeerResults, PeerStream, RunRecord, SCHEMA_VERSION, UdpCounts,
@@ -16,6 +17,7 @@ use linerate_model::transfer::{
 };
 use linerate_model::transit::{TransitSlice, Transits};
 use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_model::working_latency::{LatencyProbes, ProbePhase};
 use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
@@ -46,6 +48,18 @@ fn paths_of(document: &str, heading: &str) -> Vec<String> {
 /// Every path that is documented, from the root of the record.
 fn documented() -> Vec<String> {
     let mut paths = paths_of(RECORD, "The run");
+    let times = || paths_of(RECORD, "A distribution of times");
+    for phase in ["idle", "loaded", "after"] {
+        for path in paths_of(RECORD, "A phase of the probes") {
+            let path = format!("latency.{phase}.{path}");
+            match path.rsplit('.').next() {
+                Some("round_trips" | "own_delays" | "connects" | "handshakes") => {
+                    paths.extend(times().iter().map(|inner| format!("{path}.{inner}")));
+                }
+                _ => paths.push(path),
+            }
+        }
+    }
     for role in ["client", "server"] {
         for path in paths_of(RECORD, "An end") {
             let inner = match path.as_str() {
@@ -93,6 +107,7 @@ fn whole() -> [RunRecord; 3] {
         client_cpu: Some(0),
         server_cpu: Some(0),
         precision: Some(0.02),
+        latency: true,
         expect: ">= 1G".parse().ok(),
         provisioned_bps: Some(BitRate(1)),
         receive_timeout_ns: Some(Nanos(1)),
@@ -153,6 +168,22 @@ fn whole() -> [RunRecord; 3] {
         output_json: Some("".into()),
         ..PeerResults::default()
     });
+    let mut times = Latencies::default();
+    times.add(Nanos(1));
+    let phase = ProbePhase {
+        round_trips: times.clone(),
+        own_delays: times.clone(),
+        connects: times.clone(),
+        handshakes: times,
+        ..ProbePhase::default()
+    };
+    record.latency = Some(Box::new(LatencyProbes {
+        missing: Some("m".into()),
+        idle: phase.clone(),
+        loaded: phase.clone(),
+        after: phase,
+        ..LatencyProbes::default()
+    }));
     record.host_names = Some(HostNames {
         client: "a".into(),
         server: "b".into(),
@@ -271,10 +302,13 @@ fn every_field_of_a_record_is_documented_and_nothing_else() {
 fn every_field_has_a_unit_or_none_a_place_and_a_meaning() {
     for (document, heading) in [
         (RECORD, "The run"),
+        (RECORD, "A phase of the probes"),
+        (RECORD, "A distribution of times"),
         (RECORD, "An end"),
         (RECORD, "A series"),
         (REPORT, "Where the time and where the rate went"),
         (REPORT, "One-way delay"),
+        (REPORT, "Working latency"),
         (REPORT, "A comparison"),
         (REPORT, "A comparison by a fact"),
     ] {
@@ -361,6 +395,44 @@ fn a_one_way_delay_is_documented() {
     assert!(found.remove("delay.one_way.drift_ppm"), "null: no drift");
     let mut documented = of_table("One-way delay");
     assert!(documented.remove("delay.one_way.drift_ppm"));
+    assert_eq!(found, documented);
+}
+
+#[test]
+fn what_the_report_says_of_latency_is_documented() {
+    let [record, ..] = whole();
+    let view = RunView::of(&Evidence::of(&record), &[]);
+    let latency = serde_json::to_value(&view.latency).unwrap();
+    let times = below(&latency["idle"]["message"], "");
+    for name in ["own_delay", "connect", "handshake"] {
+        assert_eq!(below(&latency["idle"][name], ""), times, "{name}");
+    }
+    for phase in ["loaded", "after"] {
+        let paths = |phase: &str| below(&latency[phase], "");
+        assert_eq!(paths(phase), paths("idle"), "{phase}");
+    }
+    let same = |path: &String| path.starts_with("loaded.") || path.starts_with("after.");
+    let leaves = [
+        "idle.own_delay",
+        "idle.connect",
+        "idle.handshake",
+        "loaded_connection",
+        "idle_responsiveness",
+    ];
+    let leaf = |path: String| {
+        let found = leaves
+            .iter()
+            .find(|leaf| path.starts_with(&format!("{leaf}.")));
+        found.map_or(path, |leaf| (*leaf).to_owned())
+    };
+    let found: BTreeSet<String> = below(&latency, "")
+        .into_iter()
+        .filter(|path| !same(path))
+        .map(leaf)
+        .collect();
+    // Of the record that has all of it nothing is left out.
+    let mut documented = of_table("Working latency");
+    documented.remove("responsiveness.without[]");
     assert_eq!(found, documented);
 }
 

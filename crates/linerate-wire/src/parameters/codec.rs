@@ -133,6 +133,9 @@ impl Parameters {
             if linerate.spin {
                 extension["spin"] = 1.into();
             }
+            if linerate.probe {
+                extension["probe"] = 1.into();
+            }
             if let Some(target) = &linerate.target {
                 extension["target"] = json!(target);
             }
@@ -203,6 +206,7 @@ fn read_extension(keys: &Keys<'_>) -> Option<Extension> {
         target: inner
             .object("target")
             .and_then(|target| serde_json::from_value(target.clone().into()).ok()),
+        probe: inner.count("probe") == Some(1),
     })
 }
 
@@ -271,6 +275,7 @@ mod tests {
                 received_ns: None,
                 spin: false,
                 target: None,
+                probe: false,
             })
         );
     }

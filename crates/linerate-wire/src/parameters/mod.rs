@@ -40,6 +40,8 @@ pub struct Extension {
     pub spin: bool,
     /// Where the server is to put what arrives, in a transfer of files.
     pub target: Option<TargetAsked>,
+    /// The client wants a connection that echoes its probes ([`crate::probe`]); 1 on the wire, or absent.
+    pub probe: bool,
 }
 
 /// The parameters of a test, as they stand on the wire. The fields are named after the keys.

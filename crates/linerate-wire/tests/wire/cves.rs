@@ -50,6 +50,7 @@ fn greeting_server() -> ServerControl {
         software: "".into(),
         udp_token: None,
         target: None,
+        probe: false,
     };
     server.send_hello(hello).unwrap();
     server
@@ -535,6 +536,7 @@ fn ours_in_the_wrong_place_is_refused() {
         software: "".into(),
         udp_token: None,
         target: None,
+        probe: false,
     });
     for first in [
         pong.clone(),
@@ -666,6 +668,7 @@ fn a_record_is_held_to_what_was_asked_for() {
         software: "".into(),
         udp_token: None,
         target: None,
+        probe: false,
     };
     client
         .handle_input(&Message::Hello(hello).encode())

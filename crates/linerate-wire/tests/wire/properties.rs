@@ -27,17 +27,18 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         any::<u32>(),
         "[ -~]{0,60}",
         any::<[Option<u64>; 2]>(),
-        any::<bool>(),
+        any::<[bool; 2]>(),
         prop::option::of(("[ -~]{0,60}", any::<[bool; 3]>())),
     ))
     .prop_map(|o| {
         o.map(
-            |(version, software, [sample_ns, received_ns], spin, target)| Extension {
+            |(version, software, [sample_ns, received_ns], [spin, probe], target)| Extension {
                 version,
                 software: software.into(),
                 sample_ns,
                 received_ns,
                 spin,
+                probe,
                 target: target.map(|(folder, [named, direct, keep])| TargetAsked {
                     folder: named.then(|| folder.into()),
                     direct,
@@ -147,6 +148,7 @@ fn wire() -> impl Strategy<Value = Vec<u8>> {
         software: "x".into(),
         udp_token: None,
         target: None,
+        probe: false,
     });
     let messages = vec![
         hello.encode(),
@@ -234,7 +236,7 @@ proptest! {
             while let Some(event) = server.poll_event() {
                 let _ = match event {
                     ServerEvent::Parameters(_) => server.send_hello(
-                        Hello { version: 1, software: "".into(), udp_token: None, target: None  }
+                        Hello { version: 1, software: "".into(), udp_token: None, target: None, probe: false }
                     ),
                     ServerEvent::Ping { n } => server.send_pong(n, Nanos(1), Nanos(2)),
                     ServerEvent::Ready => server.create_streams().and_then(|()| server.start_test()),

@@ -28,6 +28,7 @@ pub(crate) fn offer() -> Parameters {
         received_ns: None,
         spin: false,
         target: None,
+        probe: false,
     });
     Parameters {
         linerate,
@@ -142,6 +143,7 @@ impl Session {
                         software: software.into(),
                         udp_token: Some([9; 16]),
                         target: None,
+                        probe: false,
                     };
                     server.send_hello(hello).unwrap();
                 } else {

@@ -124,3 +124,5 @@ mod verdict;
 mod watch;
 #[cfg(test)]
 mod watch_campaign;
+#[cfg(test)]
+mod working_latency;

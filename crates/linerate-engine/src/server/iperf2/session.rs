@@ -268,7 +268,7 @@ impl Session<'_> {
                     });
                     continue;
                 }
-                Arrival::Udp(..) => continue,
+                Arrival::Udp(..) | Arrival::Probe(_) => continue,
             };
             if let (StreamSocket::Stream(stream), Way::FullDuplex) = (&socket, caller.way) {
                 duplicates.push(StreamSocket::Stream(stream.try_clone().map_err(no)?));
@@ -593,6 +593,7 @@ impl Session<'_> {
             server: Some(half),
             peer_results: None,
             clock: None,
+            latency: None,
             counter_runs: Vec::new(),
             cells: Vec::new(),
             host_names: None,
