@@ -63,7 +63,9 @@ impl Transits {
         let merge = |slices: &[TransitSlice]| {
             let (first, others) = slices.split_first()?;
             let mut whole = first.clone();
-            others.iter().for_each(|slice| whole.absorb(slice));
+            for slice in others {
+                whole.absorb(slice);
+            }
             Some(whole)
         };
         let chunks = self.slices.chunks(neighbours.max(1));
