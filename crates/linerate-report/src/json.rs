@@ -49,7 +49,7 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
     if let Value::Object(summary) = &mut summary {
         summary.insert("directions".to_owned(), value(&view.directions));
     }
-    object([
+    let mut members = object([
         ("schema_version", value(&view.schema_version)),
         ("kind", value(&view.kind)),
         ("software", value(&view.software)),
@@ -80,7 +80,14 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
             "samples",
             json!({ "client": record.client.as_ref().map(samples), "server": record.server.as_ref().map(samples) }),
         ),
-    ])
+    ]);
+    // Only where it was asked for.
+    members.extend(
+        view.latency
+            .as_ref()
+            .map(|latency| ("latency".to_owned(), value(latency))),
+    );
+    members
 }
 
 /// An object of these members, in their order.

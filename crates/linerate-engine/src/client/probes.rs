@@ -150,7 +150,7 @@ impl Drop for Probes {
 pub(super) fn none(reason: &str) -> LatencyProbes {
     LatencyProbes {
         missing: Some(reason.into()),
-        message_bytes: PROBE_BYTES as u32,
+        message_bytes: u32::try_from(PROBE_BYTES).unwrap_or(u32::MAX),
         every_ns: EVERY,
         connect_every_ns: CONNECT_EVERY,
         ..LatencyProbes::default()
@@ -273,6 +273,12 @@ impl Prober {
 
     /// Sends what is due by now, or counts it as left out: as many as were due while this thread had no CPU.
     fn send_due(&mut self, now: Nanos) -> io::Result<()> {
+        // A message that was lost under load holds up the answers behind it until it is repeated.
+        let left = |one: &Waiting| one.phase != Phase::After;
+        if self.phase == Phase::After && self.waiting.front().is_some_and(left) {
+            self.next_message = now.plus(EVERY);
+            return Ok(());
+        }
         while self.next_message <= now {
             let due = self.next_message;
             self.next_message = due.plus(EVERY);

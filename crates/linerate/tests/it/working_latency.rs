@@ -17,16 +17,28 @@ use crate::server::{keeps_no_more_than, kept, serves};
 const SOON: Duration = Duration::from_secs(20);
 
 fn to(port: u16, words: &str) -> Command {
-    linerate(&format!("test 127.0.0.1 -p {port} --latency --json {words}"))
+    linerate(&format!(
+        "test 127.0.0.1 -p {port} --latency --json {words}"
+    ))
 }
 
 /// A phase in which messages were answered and connections stood.
 #[track_caller]
 fn assert_measured(document: &Value, phase: &str, what: &str) {
     let of = |field: &str| number(document, &format!("/latency/{phase}/{field}"));
-    assert!(of("message/count") > 0 && of("connect/count") > 0, "{what}, {phase}: {document}");
-    assert_eq!(of("message/count") + of("unanswered"), of("sent"), "{what}, {phase}");
-    assert!(of("message/median_ns") <= of("message/max_ns"), "{what}, {phase}");
+    assert!(
+        of("message/count") > 0 && of("connect/count") > 0,
+        "{what}, {phase}: {document}"
+    );
+    assert_eq!(
+        of("message/count") + of("unanswered"),
+        of("sent"),
+        "{what}, {phase}"
+    );
+    assert!(
+        of("message/median_ns") <= of("message/max_ns"),
+        "{what}, {phase}"
+    );
 }
 
 #[test]
@@ -49,9 +61,16 @@ fn every_kind_of_test_has_its_three_phases() {
         let latency = &document["latency"];
         assert!(latency.get("missing").is_none(), "{words}: {latency}");
         let minute = latency["responsiveness"]["per_minute"].as_f64();
-        assert!(minute.is_some_and(|minute| minute > 0.0), "{words}: {latency}");
+        assert!(
+            minute.is_some_and(|minute| minute > 0.0),
+            "{words}: {latency}"
+        );
         let without = latency["responsiveness"]["without"].as_array().unwrap();
-        assert_eq!(without.is_empty(), !words.contains("-u"), "{words}: {latency}");
+        assert_eq!(
+            without.is_empty(),
+            !words.contains("-u"),
+            "{words}: {latency}"
+        );
     }
 }
 
@@ -140,9 +159,8 @@ fn a_client_s_probe_connection_is_bounded_and_ends_with_its_test() {
     for rude in [vec![7; 1 << 16], b"linerate".repeat(1 << 16)] {
         let mut client = Raw::connect(server.port);
         client.expect(raw::PARAM_EXCHANGE);
-        client.message(
-            r#"{"tcp":true,"time":5,"linerate":{"version":1,"software":"x","probe":1}}"#,
-        );
+        client
+            .message(r#"{"tcp":true,"time":5,"linerate":{"version":1,"software":"x","probe":1}}"#);
         client.expect(76);
         client.send(&[&[76], raw::framed(r#"{"ready":{}}"#).as_slice()].concat());
         let mut probe = client.data();
@@ -166,7 +184,10 @@ fn across(name: &str, queue: &str, words: &str) -> Option<Value> {
         "name = \"{name}\"\n[path]\nrate = \"20M\"\nrtt = \"10ms\"\n{queue}\n[test]\nargs = \"-t 8 --latency {words}\"\n"
     );
     let file = folder.with(&format!("{name}.toml"), text);
-    let done = run(&mut linerate(&format!("lab run {} --json", file.display())), LONG);
+    let done = run(
+        &mut linerate(&format!("lab run {} --json", file.display())),
+        LONG,
+    );
     if lacks_a_lab(name, &done.error) {
         return None;
     }
@@ -194,14 +215,26 @@ fn probes_and_the_loaded_connection_see_the_same_queue() {
             let Some(long) = across("queue-100ms", "queue = \"250kB\"", words) else {
                 return;
             };
-            let (idle, loaded) = (median(&long, "idle/message"), median(&long, "loaded/message"));
+            let (idle, loaded) = (
+                median(&long, "idle/message"),
+                median(&long, "loaded/message"),
+            );
             let connection = median(&long, "loaded_connection");
-            assert!(loaded > 4.0 * idle && loaded > 50.0, "{words}: {idle} ms, {loaded} ms");
+            assert!(
+                loaded > 4.0 * idle && loaded > 50.0,
+                "{words}: {idle} ms, {loaded} ms"
+            );
             let ratio = loaded / connection;
-            assert!((0.7..1.4).contains(&ratio), "{words}: {loaded} ms, {connection} ms");
+            assert!(
+                (0.7..1.4).contains(&ratio),
+                "{words}: {loaded} ms, {connection} ms"
+            );
             let found = long["findings"].as_array().unwrap();
             let ids: Vec<_> = found.iter().filter_map(|one| one["id"].as_str()).collect();
-            assert!(ids.contains(&"working-latency") && !ids.contains(&"bufferbloat"), "{ids:?}");
+            assert!(
+                ids.contains(&"working-latency") && !ids.contains(&"bufferbloat"),
+                "{ids:?}"
+            );
         }
     });
 }
@@ -213,7 +246,10 @@ fn a_short_queue_keeps_messages_short() {
             return;
         };
         let short = across("codel", "queue = \"250kB\"\ncodel = true", "").unwrap();
-        let (long, short) = (median(&long, "loaded/message"), median(&short, "loaded/message"));
+        let (long, short) = (
+            median(&long, "loaded/message"),
+            median(&short, "loaded/message"),
+        );
         assert!(short < 0.6 * long, "{short} ms, {long} ms");
     });
 }
