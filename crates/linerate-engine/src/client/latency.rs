@@ -10,10 +10,12 @@ use linerate_model::working_latency::LatencyProbes;
 use crate::error::EngineError;
 
 use super::probes::{self, AFTER, IDLE_ANSWERS, IDLE_LEAST, IDLE_MOST, Phase, Probes};
-use super::{ClientOptions, PATIENCE, Session};
+use super::{ClientOptions, Session};
 
 /// How often it is looked at whether enough answers have come.
 const LOOK: Nanos = Nanos::from_millis(20);
+/// How long the first answer may take; the server waits a little longer for the first stream.
+const FIRST_ANSWER: Nanos = Nanos::from_millis(10_000);
 const DOING: &str = "measuring the idle latency";
 
 /// What there is of the probes.
@@ -110,7 +112,7 @@ impl Session<'_> {
             if enough || (late && probes.answered() > 0) {
                 return Ok(());
             }
-            if took >= PATIENCE || probes.is_broken() {
+            if took >= FIRST_ANSWER || probes.is_broken() {
                 return Err(self.silent(DOING));
             }
             self.hear_in_time(&[self.stop], now.plus(LOOK), DOING)?;
@@ -129,8 +131,7 @@ impl Session<'_> {
         self.probing = Probing::Missing(reason);
     }
 
-    /// Measures the path after the load; the server waits for our results meanwhile. Whatever it says instead is heard
-    /// again by who asks for its results, which then do not come.
+    /// Measures the path after the load. The server waits for our results meanwhile.
     pub(super) fn measure_after(&mut self) {
         if matches!(self.probing, Probing::On(_)) {
             self.probing.enter(Phase::After);

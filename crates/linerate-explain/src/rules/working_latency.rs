@@ -181,14 +181,13 @@ mod tests {
     }
 
     /// Counters of the client's host ten times a second.
-    fn counters(values: &[(&str, fn(u64) -> u64)]) -> Series {
+    fn counters(name: &str, value: fn(u64) -> u64) -> Series {
         let rows = 0..100_u64;
         let at = rows.clone().map(|row| CLIENT_START_NS + row * 100_000_000);
         let mut series = Series::new(at.collect());
-        for (name, value) in values {
-            let values = rows.clone().map(value).collect();
-            series.insert((*name).to_owned(), values).unwrap();
-        }
+        series
+            .insert(name.to_owned(), rows.map(value).collect())
+            .unwrap();
         series
     }
 
@@ -237,8 +236,7 @@ mod tests {
     fn the_senders_qdisc_is_named_where_it_holds_the_bytes() {
         let mut record = run(110, 112.0, 108.0);
         // 1.2 MB at 95 Mbit/s are 100 ms.
-        client(&mut record).counters =
-            counters(&[(Column::qdisc_backlog_bytes.name(), |_| 1_200_000)]);
+        client(&mut record).counters = counters(Column::qdisc_backlog_bytes.name(), |_| 1_200_000);
         let text = sentence(&record);
         assert!(text.contains("the qdisc of the client"), "{text}");
     }
@@ -247,7 +245,7 @@ mod tests {
     fn busy_cpus_keep_the_path_from_being_blamed() {
         let mut record = run(110, 112.0, 108.0);
         let busy = CpuTime::Busy.of(0);
-        client(&mut record).counters = counters(&[(&busy, |row| row * 98)]);
+        client(&mut record).counters = counters(&busy, |row| row * 98);
         let text = sentence(&record);
         assert!(
             text.contains("CPUs of the client") && !text.contains("in the path"),
