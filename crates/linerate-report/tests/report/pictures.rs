@@ -452,8 +452,8 @@ fn the_figure_holds_its_panels_and_no_script() {
             "tcp_bidir" => 6,
             "tcp_refused" => 0,
             // A made-up UDP run has no samples of what was lost, and a stock receiver keeps no delays.
-            "udp_to_stock" => 1,
-            _ => 2,
+            "udp" | "udp_default" => 2,
+            _ => 1,
         };
         assert_eq!(titles, expected, "{name}");
         let height: f64 = figure.with("svg")[0]
