@@ -436,11 +436,7 @@ fn requests_of_iperf2_are_answered_with_as_many_bytes_as_it_asks_for() {
 #[track_caller]
 fn agrees_on_requests(record: &RunRecord, round_trips: u64, lengths: &str) {
     assert_eq!(record.outcome, Outcome::Completed, "{lengths}");
-    let request = if lengths.contains("request") {
-        1000
-    } else {
-        100
-    };
+    let request = if lengths == "-l 1000" { 1000 } else { 100 };
     let read = moved(record, Flow::ClientToServer);
     assert_eq!(read % request, 0, "{lengths}: {read}");
     let beyond = (read / request).checked_sub(round_trips);
