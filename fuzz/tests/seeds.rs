@@ -1,5 +1,5 @@
-//! Runs every target on its seeds and on changes of them, ten seconds each or `SEEDS_SECONDS`, with stable Rust; words choose targets
-//! by their names:
+//! Runs every target on its seeds and on changes of them, ten seconds each or `SEEDS_SECONDS`, with stable Rust; words are filters as
+//! those of a test binary, and so are `--exact`, `--list`, `--ignored` (none is) and the options with values, which change nothing:
 //!
 //!     SEEDS_SECONDS=600 cargo test --profile fast --workspace --test seeds -- iperf2
 //!
@@ -34,27 +34,67 @@ fn main() -> ExitCode {
         return one(seconds, name);
     }
     let seconds = std::env::var("SEEDS_SECONDS").unwrap_or_else(|_| SECONDS.to_owned());
-    let names: Vec<&str> = words
-        .into_iter()
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    all(&seconds, &names)
-}
-
-/// Runs the targets, as many at once as there are CPUs.
-fn all(seconds: &str, names: &[&str]) -> ExitCode {
+    let asked = Asked::of(&words);
     let chosen: Vec<Target> = TARGETS
         .iter()
         .copied()
-        .filter(|target| names.is_empty() || names.contains(&target.name))
+        .filter(|target| asked.chooses(target))
         .collect();
-    let unknown = names
-        .iter()
-        .find(|name| !TARGETS.iter().any(|target| target.name == **name));
-    if let Some(name) = unknown {
-        eprintln!("seeds: there is no target {name}");
-        return ExitCode::FAILURE;
+    if asked.lists {
+        for target in &chosen {
+            println!("fuzz::{}: test", target.name);
+        }
+        return ExitCode::SUCCESS;
     }
+    all(&seconds, &chosen)
+}
+
+/// What is asked of a test binary.
+#[derive(Default)]
+struct Asked<'a> {
+    filters: Vec<&'a str>,
+    skipped: Vec<&'a str>,
+    exact: bool,
+    lists: bool,
+    only_ignored: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn of(words: &[&'a str]) -> Self {
+        let mut asked = Self::default();
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            match word {
+                "--skip" => asked.skipped.extend(words.next()),
+                "--test-threads" | "--format" | "--color" | "--logfile" | "-Z" => {
+                    words.next();
+                }
+                "--exact" => asked.exact = true,
+                "--list" => asked.lists = true,
+                "--ignored" => asked.only_ignored = true,
+                _ if word.starts_with('-') => {}
+                filter => asked.filters.push(filter),
+            }
+        }
+        asked
+    }
+
+    fn chooses(&self, target: &Target) -> bool {
+        let name = format!("fuzz::{}", target.name);
+        let fits = |filter: &&str| {
+            if self.exact {
+                name == *filter
+            } else {
+                name.contains(filter)
+            }
+        };
+        let chosen = self.filters.is_empty() || self.filters.iter().any(fits);
+        chosen && !self.skipped.iter().any(fits) && !self.only_ignored
+    }
+}
+
+/// Runs the targets, as many at once as there are CPUs.
+fn all(seconds: &str, chosen: &[Target]) -> ExitCode {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -76,10 +116,11 @@ fn all(seconds: &str, names: &[&str]) -> ExitCode {
         println!("\n---- fuzz::{name} stdout ----\n{why}");
     }
     println!(
-        "\ntest result: {}. {} passed; {} failed; 0 ignored; 0 measured; 0 filtered out",
+        "\ntest result: {}. {} passed; {} failed; 0 ignored; 0 measured; {} filtered out",
         if failed.is_empty() { "ok" } else { "FAILED" },
         chosen.len() - failed.len(),
-        failed.len()
+        failed.len(),
+        TARGETS.len() - chosen.len()
     );
     if failed.is_empty() {
         ExitCode::SUCCESS

@@ -747,16 +747,13 @@ impl EndRecord {
         }
     }
 
-    /// Merges the transit times of a stream that has more entries than any end keeps.
+    /// Leaves of the transit times of its streams no more than an end keeps of all of them together.
     pub fn bound_transits(&mut self) {
-        for counts in self
-            .streams
-            .iter_mut()
-            .filter_map(|stream| stream.udp.as_mut())
-        {
-            let transits = counts.transits.as_mut();
-            if let Some(transits) = transits.filter(|transits| transits.entries() > MOST_ENTRIES) {
-                *transits = transits.merged(usize::MAX);
+        let most = (MOST_ENTRIES / self.streams.len().max(1)).max(1);
+        let counts = self.streams.iter_mut();
+        for counts in counts.filter_map(|stream| stream.udp.as_mut()) {
+            if let Some(transits) = &mut counts.transits {
+                transits.bound(most);
             }
         }
     }

@@ -57,6 +57,18 @@ impl Transits {
         self.slices.iter().map(|slice| slice.above.len()).sum()
     }
 
+    /// Makes one slice of them all where they are more, or have more entries, than that. Of a peer, whose entries may repeat, a
+    /// slice has no more than [`MOST_BUCKETS`] afterwards.
+    pub fn bound(&mut self, most: usize) {
+        self.slices.retain(|slice| !slice.above.is_empty());
+        if self.slices.len() > most || self.entries() > most {
+            *self = self.merged(usize::MAX);
+            for slice in &mut self.slices {
+                slice.in_order();
+            }
+        }
+    }
+
     /// The same in fewer slices: so many neighbours become one.
     #[must_use]
     pub fn merged(&self, neighbours: usize) -> Self {
@@ -115,6 +127,13 @@ impl TransitSlice {
         };
     }
 
+    /// Its entries in the order of buckets, each bucket once.
+    fn in_order(&mut self) {
+        let mut all = self.buckets_above(self.least_ns);
+        all.sort_unstable_by_key(|(at, _)| *at);
+        self.above = entries(all);
+    }
+
     /// The buckets and counts, above a lowest value that is not higher than its own.
     fn buckets_above(&self, least: i64) -> Vec<(usize, u64)> {
         let beyond = self.least_ns.abs_diff(least);
@@ -161,6 +180,37 @@ fn entries(sorted: Vec<(usize, u64)>) -> Vec<[u64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_peer_says_is_bounded_and_keeps_its_count() {
+        let hostile = TransitSlice {
+            above: [[0, 1], [1 << 40, 2]].repeat(10_000),
+            ..slice(5, &[7])
+        };
+        let none = TransitSlice {
+            above: Vec::new(),
+            ..slice(5, &[7])
+        };
+        for slices in [
+            vec![hostile.clone()],
+            vec![hostile.clone(), slice(9, &[3, 4])],
+        ] {
+            let mut transits = Transits { omitted: 1, slices };
+            transits.slices.extend(vec![none.clone(); 50]);
+            let count = transits.count();
+            transits.bound(100);
+            assert_eq!(transits.slices.len(), 1);
+            assert!(transits.entries() <= 4, "{:?}", transits.slices);
+            assert_eq!((transits.count(), transits.omitted), (count, 1));
+        }
+        let mut few = Transits {
+            omitted: 0,
+            slices: vec![slice(1, &[1, 2]), slice(2, &[3])],
+        };
+        let before = few.clone();
+        few.bound(100);
+        assert_eq!(few, before);
+    }
 
     fn slice(at: u64, differences: &[i64]) -> TransitSlice {
         let least = *differences.iter().min().unwrap();

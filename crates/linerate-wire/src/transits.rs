@@ -8,7 +8,7 @@ use linerate_model::units::Nanos;
 /// Slices and histogram entries of all streams of a test at one end.
 const ALL_SLICES: usize = 256;
 const ALL_ENTRIES: usize = MOST_ENTRIES;
-/// Slices of a stream, however many there are.
+/// Slices that a stream may have, however many streams there are: with very many of them fewer stay, because of their entries.
 const LEAST_SLICES: usize = 8;
 /// The shortest slice, and what one lasts in a longer test as long as there is room: a drift of 50 ppm moves it by 50 µs.
 const SHORTEST: Nanos = Nanos::from_millis(100);

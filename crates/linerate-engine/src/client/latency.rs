@@ -1,6 +1,7 @@
 //! `--latency`: the session's side of the probes, which phase begins when.
 
 use linerate_kernel::clock;
+use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_model::plan::{Plan, PlanError};
 use linerate_model::progress::Event;
 use linerate_model::record::Note;
@@ -112,10 +113,24 @@ impl Session<'_> {
             if enough || (late && probes.answered() > 0) {
                 return Ok(());
             }
-            if took >= FIRST_ANSWER || probes.is_broken() {
+            if probes.is_broken() {
+                return Err(self.closed());
+            }
+            if took >= FIRST_ANSWER {
                 return Err(self.silent(DOING));
             }
             self.hear_in_time(&[self.stop], now.plus(LOOK), DOING)?;
+        }
+    }
+
+    fn closed(&self) -> EngineError {
+        EngineError::Control {
+            address: self.remote.to_string(),
+            doing: DOING,
+            source: std::io::Error::new(
+                std::io::ErrorKind::ConnectionReset,
+                "the server closed the probe connection without an answer",
+            ),
         }
     }
 
@@ -135,7 +150,9 @@ impl Session<'_> {
     pub(super) fn measure_after(&mut self) {
         if matches!(self.probing, Probing::On(_)) {
             self.probing.enter(Phase::After);
-            std::thread::sleep(AFTER.as_duration());
+            // A signal ends it at once.
+            let mut entries = [PollEntry::new(self.stop, Interest::READ)];
+            drop(poll::wait(&mut entries, Some(AFTER)));
         }
     }
 }

@@ -42,10 +42,10 @@ struct Opening {
 impl Session<'_> {
     /// Opens all streams, starts their threads, and waits until the server starts the test.
     pub(super) fn open_streams(&mut self) -> Result<(), EngineError> {
+        self.measure_idle()?;
         if self.before.is_none() {
             self.read_before();
         }
-        self.measure_idle()?;
         let sockets = match self.plan.protocol {
             Protocol::Tcp | Protocol::Sctp => self.open_connected()?,
             Protocol::Udp => self.open_udp()?,

@@ -10,7 +10,7 @@ use std::os::fd::AsFd as _;
 use std::thread::JoinHandle;
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::{clock, socket, tcp, thread};
+use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::Plan;
 use linerate_model::units::Nanos;
 use linerate_wire::probe::{self, MOST_A_SECOND, PROBE_BYTES};
@@ -36,8 +36,6 @@ impl Echo {
             .name("probe echo".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                // A timer that is late does no harm here: it only reads.
-                drop(thread::set_timer_slack(Nanos(1)));
                 // Whatever ends it, the client sees the end of the connection.
                 drop(answer(&stream));
                 drop(stream.shutdown(Shutdown::Both));

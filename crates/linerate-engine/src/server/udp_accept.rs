@@ -140,23 +140,30 @@ fn connected(local: SocketAddr, peer: SocketAddr) -> io::Result<(UdpSocket, Vec<
     Ok((socket, early))
 }
 
-/// Reads what waits at a socket for as long as a stranger's is among it, and keeps the peer's.
+/// Reads what waits at a socket, and keeps the peer's: strangers' are among the first that came, and a peer that sends without a
+/// pause does not hold this up for more than [`ROUNDS`].
 fn without_strangers(socket: &UdpSocket, peer: SocketAddr) -> Vec<Early> {
     let mut batch = udp::Receiver::new(MOST_BETWEEN, LONGEST);
     let mut early = Vec::new();
     for _ in 0..ROUNDS {
-        let Ok(count) = batch.receive(socket.as_fd()) else {
-            break;
+        let count = match batch.receive(socket.as_fd()) {
+            Ok(count) => count,
+            // An error that somebody's answer caused is none of this flow.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused
+                ) =>
+            {
+                continue;
+            }
+            Err(_) => break,
         };
         let came = clock::monotonic();
         let messages = (0..count).map(|index| batch.message(index));
         let is_peer = |source: SocketAddr| (source.ip(), source.port()) == (peer.ip(), peer.port());
         let of_peer = messages.filter(|message| message.source.is_some_and(is_peer));
-        let before = early.len();
         early.extend(of_peer.map(|message| Early::of(message.data, came)));
-        if early.len() - before == count {
-            break;
-        }
     }
     early
 }

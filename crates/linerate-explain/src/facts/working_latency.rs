@@ -4,7 +4,7 @@
 //! for a CPU too. The *client's kernel*: the handshake of a new connection, which the server's kernel answers by itself. The
 //! *sending kernel*: the round trip of the loaded connection. What all three see stands between the two kernels: in the
 //! sending host's queueing discipline, which reports its length, or in the path. What the programs alone see is no queue of
-//! the network.
+//! the network: a message that was lost and sent again, or a program that waited. Handshakes with a repeated packet have no time.
 
 use linerate_analysis::statistics;
 use linerate_analysis::working_latency::{Times, WorkingLatency, span_at};
@@ -50,7 +50,7 @@ pub(crate) enum Holder {
     OneHost,
     /// The CPUs of a host were busy, which makes kernels late too: it cannot be told.
     Processors,
-    /// The programs: the kernels saw nothing of it.
+    /// The programs, or loss: the kernels saw nothing of it in what arrived at once.
     Programs,
     /// The kernels tell too little.
     Unknown,

@@ -9,7 +9,7 @@ use crate::words;
 pub(crate) fn delay(delays: &Delays) -> String {
     let Some(one_way) = &delays.one_way else {
         return format!(
-            "varies: {} above the fastest; the delay itself is not known: {}",
+            "varies: {} above the fastest, what the clocks drift in it; the delay itself is not known: {}",
             quantiles(&delays.variation),
             unknown(delays)
         );
@@ -18,8 +18,16 @@ pub(crate) fn delay(delays: &Delays) -> String {
     let drift = words::with(drift, |ppm| {
         format!("; the clocks drift by {} ppm, corrected", three_digits(ppm))
     });
+    let exact = if one_way.raised_ns == 0 {
+        "exact if both directions take equally long".to_owned()
+    } else {
+        let raised = Nanos(one_way.raised_ns);
+        format!(
+            "the directions do not take equally long: all were raised by {raised}, so that none is negative"
+        )
+    };
     format!(
-        "{} one way ({}; exact if both directions take equally long){drift}",
+        "{} one way ({}; {exact}){drift}",
         quantiles(&one_way.delay),
         within(one_way.uncertainty_ns)
     )
@@ -44,6 +52,6 @@ fn quantiles(spread: &Spread) -> String {
 fn unknown(delays: &Delays) -> &'static str {
     match delays.not_compared {
         Some(NotCompared::Contradiction) => "by the pings, datagrams arrived before they were sent",
-        Some(NotCompared::NoPings) | None => "this peer does not compare clocks",
+        Some(NotCompared::NoPings) | None => "this end did not compare the clocks",
     }
 }

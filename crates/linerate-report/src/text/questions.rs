@@ -54,10 +54,17 @@ fn worked(latency: &WorkingLatency) -> String {
     let unanswered = words::with(lost, |lost| {
         format!("; {} under load had no answer", words::count(lost))
     });
+    let skipped = Some(latency.loaded.left_out).filter(|skipped| *skipped > 0);
+    let left_out = words::with(skipped, |skipped| {
+        format!(
+            "; {} under load were due while eight waited, and are in no figure: it is worse than they say",
+            words::count(skipped)
+        )
+    });
     let broken = words::with(missing, |reason| format!("; incomplete: {reason}"));
     format!(
         "idle {idle}, under load {loaded}, after it {after} (median round trip of small messages on a connection of their \
-         own; 99 %: {rare}){unanswered}{broken}"
+         own; 99 %: {rare}){unanswered}{left_out}{broken}"
     )
 }
 

@@ -9,8 +9,8 @@ use super::words::{Words, put};
 
 /// Bytes at the head of a request, all of which iperf2 fills.
 pub const BYTES: usize = 64;
-/// The longest request or reply that is answered.
-pub const LONGEST: usize = 1 << 20;
+/// The longest request or reply that is answered: a server's memory for a stream has room for it.
+pub const LONGEST: usize = 1 << 16;
 /// Where its flags stand, and where the server's two instants.
 const FLAGS: usize = 12;
 const SERVER_TIMES: usize = 28;
@@ -101,12 +101,12 @@ mod tests {
         assert_eq!(lengths(100, 0x8000, 0x3031_3233), Some((100, 100)));
         assert_eq!(lengths(100, HAS_REPLY, 7), Some((100, 7)));
         assert_eq!(
-            lengths(1 << 20, HAS_REPLY, 1 << 20),
-            Some((1 << 20, 1 << 20))
+            lengths(1 << 16, HAS_REPLY, 1 << 16),
+            Some((1 << 16, 1 << 16))
         );
         for wrong in [
             lengths(63, 0, 0),
-            lengths((1 << 20) + 1, 0, 0),
+            lengths((1 << 16) + 1, 0, 0),
             lengths(u32::MAX, 0, 0),
             lengths(100, HAS_REPLY, 0),
             lengths(100, HAS_REPLY, u32::MAX),

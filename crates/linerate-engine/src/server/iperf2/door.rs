@@ -56,7 +56,17 @@ fn local_port(stream: &TcpStream) -> u16 {
 /// New flows of one look at a listener's datagrams. They are handed on when no more datagrams wait, so that those of a flow
 /// that came to the listener are counted before those that come to the flow's own socket.
 #[derive(Default)]
-pub(in super::super) struct NewFlows(HashMap<SocketAddr, (Opened, UdpSocket, Vec<Early>)>);
+pub(in super::super) struct NewFlows(HashMap<SocketAddr, NewFlow>);
+
+/// A flow that has its own socket.
+struct NewFlow {
+    opened: Opened,
+    socket: UdpSocket,
+    /// Its datagrams that came to the listener.
+    early: Vec<Early>,
+    /// Those that came to the socket while it was made: after all that wait at the listener.
+    between: Vec<Early>,
+}
 
 impl NewFlows {
     /// Takes a datagram that may be iperf2's; `open` makes a socket that hears its sender alone.
@@ -69,9 +79,9 @@ impl NewFlows {
         open: impl FnOnce() -> std::io::Result<(UdpSocket, Vec<Early>)>,
     ) {
         let came = clock::monotonic();
-        if let Some((_, _, early)) = self.0.get_mut(&source) {
-            if early.len() < MOST_EARLY && datagram.len() >= SHORTEST {
-                early.push(Early::of(datagram, came));
+        if let Some(flow) = self.0.get_mut(&source) {
+            if flow.early.len() < MOST_EARLY && datagram.len() >= SHORTEST {
+                flow.early.push(Early::of(datagram, came));
             }
             return;
         }
@@ -85,7 +95,7 @@ impl NewFlows {
             Some(first) if proved || first.asks() => Some(first),
             first => shared.heard().take(first, datagram, source, came),
         };
-        let Some(mut begins) = begins else { return };
+        let Some(begins) = begins else { return };
         let opened = Opened {
             caller: begins.caller,
             over_udp: true,
@@ -102,14 +112,21 @@ impl NewFlows {
         let Ok((socket, between)) = open() else {
             return;
         };
-        begins.early.extend(between);
-        self.0.insert(source, (opened, socket, begins.early));
+        let flow = NewFlow {
+            opened,
+            socket,
+            early: begins.early,
+            between,
+        };
+        self.0.insert(source, flow);
     }
 
     /// Hands them on.
     pub(in super::super) fn hand_on(self, shared: &Arc<Shared>) {
-        for (opened, socket, early) in self.0.into_values() {
-            come(shared, opened, None, Arrival::Flow(socket, early));
+        for mut flow in self.0.into_values() {
+            flow.early.append(&mut flow.between);
+            let arrival = Arrival::Flow(flow.socket, flow.early);
+            come(shared, flow.opened, None, arrival);
         }
     }
 }

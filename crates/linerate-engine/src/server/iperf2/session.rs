@@ -168,10 +168,15 @@ impl Session<'_> {
             )));
         }
         let sends = matches!(caller.way, Way::ToClient | Way::FullDuplex);
+        let limits_rate = self.shared.options.limits.rate.is_some();
         let reason = match caller.way {
             Way::Bounceback if caller.bounceback.is_none() => Some(
-                "its requests (--bounceback-request) have less than 64 bytes or more than 1 MiB, or its replies \
-                 (--bounceback-reply) none or more than 1 MiB",
+                "its requests (--bounceback-request) have less than 64 bytes or more than 64 KiB, or its replies \
+                 (--bounceback-reply) none or more than 64 KiB",
+            ),
+            Way::Bounceback if limits_rate && has_longer_replies(caller) => Some(
+                "its replies (--bounceback-reply) are longer than its requests, and this server's limit of the rate counts what \
+                 it receives",
             ),
             _ if caller.has_key => Some("it shows a permit key, and this server has none"),
             _ if caller.is_isochronous && sends => Some(
@@ -625,6 +630,12 @@ impl Session<'_> {
     }
 }
 
+/// Whether a client of `--bounceback` is sent more than it sends.
+fn has_longer_replies(caller: &Caller) -> bool {
+    let asked = caller.bounceback.as_ref();
+    asked.is_some_and(|asked| asked.reply_bytes > asked.request_bytes)
+}
+
 /// What the client did not say, and what of its figures differs from ours.
 fn notes(opened: &Opened, plan: &Plan) -> Vec<Note> {
     let caller = key(&opened.caller);
@@ -648,10 +659,9 @@ fn notes(opened: &Opened, plan: &Plan) -> Vec<Note> {
     }
     if let Some(bounceback) = &caller.bounceback {
         let bytes = bounceback.reply_bytes;
-        text.push_str(&format!(
-            "; it measures round trips (--bounceback): each of its requests was answered with {bytes} bytes, and their times \
-             are the client's alone"
-        ));
+        text.push_str("; it measures round trips (--bounceback), which are its own figures: each request was answered with ");
+        text.push_str(&bytes.to_string());
+        text.push_str(" bytes, which are not counted here");
     }
     if !unsaid.is_empty() {
         text.push_str("; it does not say ");
