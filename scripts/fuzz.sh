@@ -44,6 +44,6 @@ for target in "${targets[@]}"; do
 done
 if [ "$failed" -ne 0 ]; then
     echo "fuzz: a target failed; its log is fuzz/artifacts/TARGET/log, and" >&2
-    echo "  cd fuzz && cargo +nightly fuzz run TARGET INPUT   feeds the input again" >&2
+    echo "  cd fuzz && cargo +nightly fuzz run --features libfuzzer TARGET INPUT   feeds the input again" >&2
 fi
 exit "$failed"
