@@ -9,7 +9,7 @@ use crate::words;
 pub(crate) fn delay(delays: &Delays) -> String {
     let Some(one_way) = &delays.one_way else {
         return format!(
-            "varies: {} above the fastest, what the clocks drift in it; the delay itself is not known: {}",
+            "varies: {} above the fastest datagram, clock drift included; the delay itself is unknown: {}",
             quantiles(&delays.variation),
             unknown(delays)
         );
