@@ -418,8 +418,12 @@ fn requests_of_iperf2_are_answered_with_as_many_bytes_as_it_asks_for() {
             let server = Server::linerate(&["-o", folder.path().to_str().unwrap()]);
             let words = format!("-c {} --bounceback {lengths} -t 1", server.at());
             let done = run(Command::new(&program).args(words.split_whitespace()), LONG).expect(0);
-            // `10=0.330/0.018/3.083/0.967 ms`: so many round trips.
-            let total = done.out.lines().find(|line| line.contains(" ms ")).unwrap();
+            // `10=0.330/0.018/3.083/0.967 ms`: so many round trips; the last such line is of the whole test.
+            let total = done
+                .out
+                .lines()
+                .rfind(|line| line.contains(" ms "))
+                .unwrap();
             let round_trips = total.split_once('=').and_then(|(before, _)| {
                 let count = before.split_whitespace().last()?;
                 count.parse::<u64>().ok()
