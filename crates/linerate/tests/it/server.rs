@@ -48,6 +48,19 @@ pub(crate) fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
 /// The server comes back to what it kept before.
 #[track_caller]
 pub(crate) fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str, u64>) {
+    let now = keeps_no_more_threads_than(server, before);
+    // The allocator keeps some; 64 MiB is a tenth of what the killed tests had together.
+    assert!(
+        now["memory"] < before["memory"] + (64 << 10),
+        "before: {before:?}, now: {now:?}"
+    );
+}
+
+/// Waits until a server has no more threads and descriptors than before; what it has then.
+fn keeps_no_more_threads_than(
+    server: &Server,
+    before: &BTreeMap<&'static str, u64>,
+) -> BTreeMap<&'static str, u64> {
     let mut now = kept(server);
     let back = wait_until(Duration::from_secs(90), || {
         now = kept(server);
@@ -60,11 +73,7 @@ pub(crate) fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str
         "before: {before:?}, now: {now:?}\n{}",
         server.process.out()
     );
-    // The allocator keeps some; 64 MiB is a tenth of what the killed tests had together.
-    assert!(
-        now["memory"] < before["memory"] + (64 << 10),
-        "before: {before:?}, now: {now:?}"
-    );
+    now
 }
 
 #[test]
@@ -139,14 +148,26 @@ fn clients_that_are_killed_leave_nothing_behind() {
     let seconds = asked("LINERATE_SOAK_SECONDS").unwrap_or(10);
     let server = Server::linerate(&["--max-clients-per-address", "32"]);
     let mut before = kept(&server);
-    // The first tests warm up what the allocator keeps for good.
-    for words in ["-P 8 --bidir", "-u -b 50M -P 8 --bidir"] {
-        run(&mut server.client(&format!("-t 1 {words}")), LONG).expect(0);
-    }
-    before.insert("memory", kept(&server)["memory"]);
     let mut dice = Dice(20_250_101);
+    // The first half warms up what the allocator keeps for good: a heap for each of the threads that ran at once.
+    let warm = kill_clients(&server, &mut dice, Duration::from_secs(seconds) / 2);
+    serves(&server);
+    keeps_no_more_threads_than(&server, &before);
+    before.insert("memory", kept(&server)["memory"]);
+    let killed = warm + kill_clients(&server, &mut dice, Duration::from_secs(seconds) / 2);
+    serves(&server);
+    keeps_no_more_than(&server, &before);
+    serves(&server);
+    say(&format!(
+        "soak: {killed} clients were killed in {seconds} s; {before:?}, then {:?}",
+        kept(&server)
+    ));
+}
+
+/// Starts clients, twelve at once, and kills each at a random moment; says how many they were.
+fn kill_clients(server: &Server, dice: &mut Dice, span: Duration) -> usize {
     let mut running: Vec<(Instant, Running)> = Vec::new();
-    let (end, mut killed) = (Instant::now() + Duration::from_secs(seconds), 0);
+    let (end, mut killed) = (Instant::now() + span, 0);
     while Instant::now() < end {
         running.retain(|(until, _)| *until > Instant::now());
         while running.len() < 12 {
@@ -159,14 +180,7 @@ fn clients_that_are_killed_leave_nothing_behind() {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    drop(running);
-    serves(&server);
-    keeps_no_more_than(&server, &before);
-    serves(&server);
-    say(&format!(
-        "soak: {killed} clients were killed in {seconds} s; {before:?}, then {:?}",
-        kept(&server)
-    ));
+    killed
 }
 
 #[test]
