@@ -49,9 +49,9 @@ pub(crate) fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
 #[track_caller]
 pub(crate) fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str, u64>) {
     let now = keeps_no_more_threads_than(server, before);
-    // The allocator keeps some; 64 MiB is a tenth of what the killed tests had together.
+    // The allocator keeps some, more or less by chance; 96 MiB is a seventh of what the killed tests had together.
     assert!(
-        now["memory"] < before["memory"] + (64 << 10),
+        now["memory"] < before["memory"] + (96 << 10),
         "before: {before:?}, now: {now:?}"
     );
 }
