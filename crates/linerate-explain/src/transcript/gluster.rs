@@ -66,6 +66,29 @@ impl<'a> History<'a> {
     }
 }
 
+/// Peers that glusterd says did not answer, in the order of time, s since 1970.
+struct Silences<'a>(Vec<(f64, &'a PlainText)>);
+
+impl<'a> Silences<'a> {
+    fn of(events: &'a [GlusterEvent]) -> Self {
+        let silent = events.iter().filter_map(|event| match &event.kind {
+            GlusterKind::Silent(peer) => Some((event.at_s?, peer)),
+            _ => None,
+        });
+        let mut all: Vec<_> = silent.collect();
+        all.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        Self(all)
+    }
+
+    /// The first one while a lock was held, or for so long that it may be why.
+    fn during(&self, run: &Run<'_>) -> Option<&'a PlainText> {
+        let from = run.first.at_s?;
+        let at = self.0.partition_point(|(time, _)| *time < from);
+        let (time, peer) = self.0.get(at)?;
+        (time - from <= FRAME_S).then_some(peer)
+    }
+}
+
 /// Lines about one lock and one holder, with no command that succeeded between them.
 struct Run<'a> {
     lock: &'a GlusterLock,
@@ -82,15 +105,6 @@ impl Run<'_> {
         Some(end.at_s? - self.first.at_s?)
     }
 
-    /// The peer that glusterd says did not answer, while the lock was held or for so long that it may be why.
-    fn unanswered<'e>(&self, event: &'e GlusterEvent) -> Option<&'e PlainText> {
-        let GlusterKind::Silent(peer) = &event.kind else {
-            return None;
-        };
-        let after = event.at_s? - self.first.at_s?;
-        (0.0..=FRAME_S).contains(&after).then_some(peer)
-    }
-
     /// From the first line to a command that succeeded, s.
     fn free_after(&self, history: &History<'_>) -> Option<f64> {
         let volume = self.lock.volume.as_ref()?;
@@ -101,9 +115,10 @@ impl Run<'_> {
 pub(super) fn log(events: &[GlusterEvent], history: &History<'_>) -> (String, Vec<Finding>) {
     let title = format!("glusterd's log: {} line(s)", events.len());
     let locks = longest(runs(events, history), history);
+    let silences = Silences::of(events);
     let mut findings: Vec<Finding> = locks
         .iter()
-        .map(|lock| held(lock, events, history))
+        .map(|lock| held(lock, &silences, history))
         .collect();
     let stuck = locks.iter().any(|lock| lock.case == Case::Stuck);
     findings.sort_by_key(|finding| finding.severity != Severity::Limit);
@@ -275,9 +290,9 @@ fn longest<'a>(runs: Vec<Run<'a>>, history: &History<'_>) -> Vec<Longest<'a>> {
 }
 
 /// What is said of a lock.
-fn held(longest: &Longest<'_>, events: &[GlusterEvent], history: &History<'_>) -> Finding {
+fn held(longest: &Longest<'_>, silences: &Silences<'_>, history: &History<'_>) -> Finding {
     let run = &longest.run;
-    let silent = events.iter().find_map(|event| run.unanswered(event));
+    let silent = silences.during(run);
     let (times, last) = (longest.more + 1, &longest.last.at);
     let often = match (run.lines, times) {
         (1, 1) => String::new(),
