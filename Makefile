@@ -23,7 +23,8 @@ try: build
 test: deps vm-deps
 	scripts/test.sh
 
-# Runs every fuzz target ten seconds on its seeds and on changes of them, with stable Rust: two minutes on two CPUs.
+# Runs every fuzz target for ten seconds of CPU time, or SECONDS, on its seeds and on changes of them, with stable Rust: two minutes on
+# two CPUs. TARGETS=iperf2 chooses some.
 seeds:
 	SEEDS_SECONDS=$(or $(SECONDS),10) cargo test --locked --profile fast --workspace --test seeds -- $(TARGETS)
 

@@ -36,6 +36,39 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
+/// Hands the names of all targets, in their order, to a macro.
+#[macro_export]
+macro_rules! each_target {
+    ($then:ident) => {
+        $then![
+            agent_frame,
+            auth,
+            capture,
+            control_client,
+            control_server,
+            end_record,
+            extension,
+            host_facts,
+            interfaces,
+            iperf2,
+            iperf3_arguments,
+            journal,
+            node_set,
+            parameters,
+            profile,
+            psconfig,
+            record,
+            results,
+            scenario,
+            sweep,
+            transcript,
+            transfer_frame,
+            udp_header,
+            watch_plan,
+        ];
+    };
+}
+
 macro_rules! targets {
     ($($name:ident),* $(,)?) => {
         /// All targets, in the order of their names.
@@ -43,29 +76,4 @@ macro_rules! targets {
     };
 }
 
-targets![
-    agent_frame,
-    auth,
-    capture,
-    control_client,
-    control_server,
-    end_record,
-    extension,
-    host_facts,
-    interfaces,
-    iperf2,
-    iperf3_arguments,
-    journal,
-    node_set,
-    parameters,
-    profile,
-    psconfig,
-    record,
-    results,
-    scenario,
-    sweep,
-    transcript,
-    transfer_frame,
-    udp_header,
-    watch_plan,
-];
+each_target!(targets);

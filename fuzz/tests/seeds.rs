@@ -1,155 +1,69 @@
-//! Runs every target on its seeds and on changes of them, ten seconds each or `SEEDS_SECONDS`, with stable Rust; words are filters as
-//! those of a test binary, and so are `--exact`, `--list`, `--ignored` (none is) and the options with values, which change nothing:
+//! Runs every target on its seeds and on changes of them, with stable Rust: each for ten seconds of CPU time, or for `SEEDS_SECONDS`.
 //!
 //!     SEEDS_SECONDS=600 cargo test --profile fast --workspace --test seeds -- iperf2
 //!
-//! Each target is a process of its own, of at most [`MEMORY_KIB`]; as many run at once as there are CPUs. A failure is
-//! a panic, an input that takes longer than [`PATIENCE`], or a process that was killed: its input is then in
-//! `artifacts/TARGET/`. What is printed is what a test binary prints.
+//! Each target is a process of its own, of at most [`MEMORY_KIB`]. A failure is a panic, an input that takes longer than
+//! [`PATIENCE`], or a process that was killed: its input is then in `artifacts/TARGET/`.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::sync::Mutex;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_fuzz::mutate::{Random, mutated};
-use linerate_fuzz::{TARGETS, Target};
+use linerate_fuzz::{TARGETS, Target, each_target};
+use linerate_kernel::clock;
+use linerate_model::units::Nanos;
 
 /// Address space of a target's process, KiB.
 const MEMORY_KIB: u64 = 2 << 20;
 /// An input that takes longer fails; a busy machine makes them slower.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Set in the process that feeds a target: for how many seconds.
+const FEEDS: &str = "LINERATE_FUZZ_FEEDS";
 
-/// How long each target runs, seconds, where `SEEDS_SECONDS` does not say it.
-const SECONDS: &str = "10";
-
-fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    if let ["--one", seconds, name] = words.as_slice() {
-        return one(seconds, name);
-    }
-    let seconds = std::env::var("SEEDS_SECONDS").unwrap_or_else(|_| SECONDS.to_owned());
-    let asked = Asked::of(&words);
-    let chosen: Vec<Target> = TARGETS
-        .iter()
-        .copied()
-        .filter(|target| asked.chooses(target))
-        .collect();
-    if asked.lists {
-        for target in &chosen {
-            println!("fuzz::{}: test", target.name);
-        }
-        return ExitCode::SUCCESS;
-    }
-    all(&seconds, &chosen)
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => {
+        $(#[test]
+        fn $name() {
+            runs(stringify!($name));
+        })*
+    };
 }
 
-/// What is asked of a test binary.
-#[derive(Default)]
-struct Asked<'a> {
-    filters: Vec<&'a str>,
-    skipped: Vec<&'a str>,
-    exact: bool,
-    lists: bool,
-    only_ignored: bool,
-}
+each_target!(tests);
 
-impl<'a> Asked<'a> {
-    fn of(words: &[&'a str]) -> Self {
-        let mut asked = Self::default();
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            match word {
-                "--skip" => asked.skipped.extend(words.next()),
-                "--test-threads" | "--format" | "--color" | "--logfile" | "-Z" => {
-                    words.next();
-                }
-                "--exact" => asked.exact = true,
-                "--list" => asked.lists = true,
-                "--ignored" => asked.only_ignored = true,
-                _ if word.starts_with('-') => {}
-                filter => asked.filters.push(filter),
-            }
-        }
-        asked
+/// Starts this test again as a process of its own, which feeds the target.
+fn runs(name: &str) {
+    let target = TARGETS.iter().find(|target| target.name == name).unwrap();
+    if let Ok(seconds) = std::env::var(FEEDS) {
+        let span = Duration::from_secs(seconds.parse().unwrap());
+        println!("{}", feed(target, span).unwrap());
+        return;
     }
-
-    fn chooses(&self, target: &Target) -> bool {
-        let name = format!("fuzz::{}", target.name);
-        let fits = |filter: &&str| {
-            if self.exact {
-                name == *filter
-            } else {
-                name.contains(filter)
-            }
-        };
-        let chosen = self.filters.is_empty() || self.filters.iter().any(fits);
-        chosen && !self.skipped.iter().any(fits) && !self.only_ignored
-    }
-}
-
-/// Runs the targets, as many at once as there are CPUs.
-fn all(seconds: &str, chosen: &[Target]) -> ExitCode {
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(target) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let ran = started(seconds, target);
-                    let result = if ran.is_ok() { "ok" } else { "FAILED" };
-                    println!("test fuzz::{} ... {result}", target.name);
-                    if let (Err(why), Ok(mut failed)) = (ran, failed.lock()) {
-                        failed.push((target.name, why));
-                    }
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner().unwrap_or_default();
-    for (name, why) in &failed {
-        println!("\n---- fuzz::{name} stdout ----\n{why}");
-    }
-    println!(
-        "\ntest result: {}. {} passed; {} failed; 0 ignored; 0 measured; {} filtered out",
-        if failed.is_empty() { "ok" } else { "FAILED" },
-        chosen.len() - failed.len(),
-        failed.len(),
-        TARGETS.len() - chosen.len()
-    );
-    if failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-/// Runs one target as a process of its own.
-fn started(seconds: &str, target: &Target) -> Result<(), String> {
-    let failed = |why: String| format!("target {}: {why}", target.name);
-    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let limited = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" --one \"$@\"");
+    let seconds = std::env::var("SEEDS_SECONDS").unwrap_or_else(|_| "10".to_owned());
+    let limited = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" --exact --nocapture \"$1\"");
     let ran = Command::new("sh")
         .args(["-c", &limited])
-        .arg(program)
-        .args([seconds, target.name])
+        .arg(std::env::current_exe().unwrap())
+        .arg(name)
+        .env(FEEDS, seconds)
         .output()
-        .map_err(|error| failed(format!("cannot start it: {error}")))?;
-    print!("{}", String::from_utf8_lossy(&ran.stdout));
-    if ran.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&ran.stderr);
-    Err(failed(format!(
-        "{}, on the input {}\n{said}",
+        .unwrap();
+    let said = [&ran.stdout, &ran.stderr].map(|text| String::from_utf8_lossy(text));
+    // Its lines are none of this process's results.
+    said.iter()
+        .flat_map(|text| text.lines())
+        .for_each(|line| println!("    {line}"));
+    assert!(
+        ran.status.success() && said[0].contains(" executions, "),
+        "{}, on the input {}",
         ran.status,
         input_file(target).display()
-    )))
+    );
 }
 
 /// Where the input of this moment is kept.
@@ -161,25 +75,6 @@ fn folder(kind: &str, target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(kind)
         .join(target.name)
-}
-
-/// Runs one target in this process.
-fn one(seconds: &str, name: &str) -> ExitCode {
-    let found = TARGETS.iter().find(|target| target.name == name);
-    let (Some(target), Ok(seconds)) = (found, seconds.parse()) else {
-        eprintln!("seeds: --one SECONDS TARGET is wanted, found {seconds} {name}");
-        return ExitCode::FAILURE;
-    };
-    match feed(target, Duration::from_secs(seconds)) {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("seeds: {name}: {error}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// Feeds every seed, then changes of them until the time is over.
@@ -205,8 +100,12 @@ fn feed(target: &Target, span: Duration) -> std::io::Result<String> {
     let mut hasher = DefaultHasher::new();
     target.name.hash(&mut hasher);
     let mut random = Random::new(hasher.finish());
-    let begun = Instant::now();
-    while begun.elapsed() < span {
+    // What other processes use of the CPUs takes nothing away from it.
+    let (begun, span) = (
+        clock::thread_cpu(),
+        Nanos::from_secs_f64(span.as_secs_f64()),
+    );
+    while clock::thread_cpu().since(begun) < span {
         let one = &seeds[random.below(seeds.len())];
         let other = &seeds[random.below(seeds.len())];
         feed(&mutated(&mut random, one, other))?;
