@@ -269,15 +269,19 @@ pub(crate) fn open_stream(
         remote,
         clock::monotonic().plus(plan.connect_timeout_ns),
     )?;
+    write_cookie(&stream, cookie)?;
+    Ok(stream)
+}
+
+fn write_cookie(stream: &TcpStream, cookie: &[u8]) -> io::Result<()> {
     // A new connection's send buffer takes 37 bytes at once.
-    let written = socket::send(stream.as_fd(), cookie)?;
-    if written != cookie.len() {
+    if socket::send(stream.as_fd(), cookie)? != cookie.len() {
         return Err(io::Error::new(
             io::ErrorKind::WriteZero,
-            "the kernel did not take the stream's cookie",
+            "the kernel did not take the connection's cookie",
         ));
     }
-    Ok(stream)
+    Ok(())
 }
 
 /// Connects a TCP data stream that begins with payload.
@@ -309,7 +313,7 @@ pub(crate) fn open_probe(plan: &Plan, remote: SocketAddr, cookie: &[u8]) -> io::
     let until = clock::monotonic().plus(plan.connect_timeout_ns);
     let stream = connect(raw, remote, until)?;
     tcp::set_nodelay(&stream, true)?;
-    socket::send(stream.as_fd(), cookie)?;
+    write_cookie(&stream, cookie)?;
     Ok(stream)
 }
 

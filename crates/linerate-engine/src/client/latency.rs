@@ -89,13 +89,8 @@ impl Session<'_> {
             return Ok(());
         }
         let cookie = self.cookie.as_bytes();
-        let probes = Probes::start(&self.plan, self.remote, cookie).map_err(|source| {
-            EngineError::Control {
-                address: self.remote.to_string(),
-                doing: "opening the probe connection",
-                source,
-            }
-        })?;
+        let probes = Probes::start(&self.plan, self.remote, cookie)
+            .map_err(|error| self.failed("opening the probe connection", error))?;
         let ended = self.wait_for_idle(&probes);
         probes.enter(Phase::Pause);
         self.probing = Probing::On(probes);
@@ -114,23 +109,14 @@ impl Session<'_> {
                 return Ok(());
             }
             if probes.is_broken() {
-                return Err(self.closed());
+                let text = "the server closed the probe connection without an answer";
+                let error = std::io::Error::new(std::io::ErrorKind::ConnectionReset, text);
+                return Err(self.failed(DOING, error));
             }
             if took >= FIRST_ANSWER {
                 return Err(self.silent(DOING));
             }
             self.hear_in_time(&[self.stop], now.plus(LOOK), DOING)?;
-        }
-    }
-
-    fn closed(&self) -> EngineError {
-        EngineError::Control {
-            address: self.remote.to_string(),
-            doing: DOING,
-            source: std::io::Error::new(
-                std::io::ErrorKind::ConnectionReset,
-                "the server closed the probe connection without an answer",
-            ),
         }
     }
 

@@ -464,13 +464,18 @@ impl<'a> Session<'a> {
 
     /// The server says nothing.
     fn silent(&self, doing: &'static str) -> EngineError {
+        let text = "the server did not answer in time";
+        self.failed(
+            doing,
+            std::io::Error::new(std::io::ErrorKind::TimedOut, text),
+        )
+    }
+
+    fn failed(&self, doing: &'static str, source: std::io::Error) -> EngineError {
         EngineError::Control {
             address: self.remote.to_string(),
             doing,
-            source: std::io::Error::new(
-                std::io::ErrorKind::TimedOut,
-                "the server did not answer in time",
-            ),
+            source,
         }
     }
 

@@ -24,8 +24,8 @@ const MOST: usize = 64;
 const LONGEST_OPENING: usize = 64;
 /// Those of iperf2 are payload as well, and counted.
 const LONGEST: usize = 65_536;
-/// Datagrams of one look at what came between bind(2) and connect(2).
-const MOST_BETWEEN: usize = 8;
+/// Datagrams that are read of what came between bind(2) and connect(2).
+const MOST_BETWEEN: usize = 512;
 /// Looks at a listener before others get their turn, where datagrams keep coming.
 const ROUNDS: usize = 64;
 
@@ -141,29 +141,25 @@ fn connected(local: SocketAddr, peer: SocketAddr) -> io::Result<(UdpSocket, Vec<
 }
 
 /// Reads what waits at a socket, and keeps the peer's: strangers' are among the first that came, and a peer that sends without a
-/// pause does not hold this up for more than [`ROUNDS`].
+/// pause does not hold this up for more than [`MOST_BETWEEN`] datagrams.
 fn without_strangers(socket: &UdpSocket, peer: SocketAddr) -> Vec<Early> {
-    let mut batch = udp::Receiver::new(MOST_BETWEEN, LONGEST);
+    let mut datagram = vec![0; LONGEST];
     let mut early = Vec::new();
-    for _ in 0..ROUNDS {
-        let count = match batch.receive(socket.as_fd()) {
-            Ok(count) => count,
+    for _ in 0..MOST_BETWEEN {
+        match socket.recv_from(&mut datagram) {
+            Ok((bytes, source)) => {
+                if (source.ip(), source.port()) == (peer.ip(), peer.port()) {
+                    early.push(Early::of(&datagram[..bytes], clock::monotonic()));
+                }
+            }
             // An error that somebody's answer caused is none of this flow.
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused
-                ) =>
-            {
-                continue;
-            }
+                ) => {}
             Err(_) => break,
-        };
-        let came = clock::monotonic();
-        let messages = (0..count).map(|index| batch.message(index));
-        let is_peer = |source: SocketAddr| (source.ip(), source.port()) == (peer.ip(), peer.port());
-        let of_peer = messages.filter(|message| message.source.is_some_and(is_peer));
-        early.extend(of_peer.map(|message| Early::of(message.data, came)));
+        }
     }
     early
 }

@@ -241,17 +241,17 @@ impl Receiver {
                 self.attribute(counter, drops, merged as u64);
             }
             bytes += datagram.len() as u64;
-            if self.last_stamp != Some(sent) {
-                // Datagrams of one batch left at one instant: their differences would be zeros by
-                // construction, and drown those of the path.
-                self.last_stamp = Some(sent);
-                self.jitter.record(sent, now);
-                self.transit.record(sent, now);
-            }
             batch = match batch {
                 Some((of, count)) if of == sent => Some((of, count + 1)),
                 other => {
                     self.book_transit(other, now);
+                    if self.last_stamp != Some(sent) {
+                        // Datagrams of one batch left at one instant: their differences would be zeros by
+                        // construction, and drown those of the path.
+                        self.last_stamp = Some(sent);
+                        self.jitter.record(sent, now);
+                        self.transit.record(sent, now);
+                    }
                     Some((sent, 1))
                 }
             };
