@@ -4,7 +4,8 @@
 //! for a CPU too. The *client's kernel*: the handshake of a new connection, which the server's kernel answers by itself. The
 //! *sending kernel*: the round trip of the loaded connection. What all three see stands between the two kernels: in the
 //! sending host's queueing discipline, which reports its length, or in the path. What the programs alone see is no queue of
-//! the network: a message that was lost and sent again, or a program that waited. Handshakes with a repeated packet have no time.
+//! the network, but a message that was lost and retransmitted, or a program that waited. A handshake with a retransmitted packet is
+//! not timed.
 
 use linerate_analysis::statistics;
 use linerate_analysis::working_latency::{Times, WorkingLatency, span_at};

@@ -110,8 +110,8 @@ fn held_by(case: &Case<'_>, latency: &Latency) -> String {
             )
         }
         Holder::Programs => format!(
-            "no queue between the hosts holds all packets so long ({kernels}): messages were lost and sent again, or a program \
-             at one end waited for a CPU; look for loss, and repeat the test while the hosts are otherwise idle"
+            "no queue between the hosts delays every packet that long ({kernels}): messages were lost and retransmitted, or a \
+             program at one end waited for a CPU; look for loss, and repeat the test while the hosts are otherwise idle"
         ),
         Holder::Unknown => {
             "the kernels' own times do not show which queue holds them; test longer, so that more handshakes are measured"
